@@ -22,18 +22,17 @@ _SHORT = {
     "model.ack_quorum": "AQ",
     "faults.message_loss": "message loss",
 }
+_EVENTS = "cluster.events."
 _MEANT = {"kip966": "ELR", "v3_5": "without ELR"}
 """Versions of a protocol by what they have: such a value stands for itself, without its key."""
 _QUORUMS = ("model.ensemble_size", "model.write_quorum", "model.ack_quorum")
 """Sizes that are named together where all are known: 3/3/2."""
 CAUSES = {
     "single_losses": "nodes lost one by one",
-    "outages": "an outage of the whole cluster",
-    "rack_outages": "an outage of a rack",
     "thin_entries": "entries left with few copies",
     "unflushed": "an outage that took what was not on disk",
 }
-"""What a cluster's incidents are put down to."""
+"""What a cluster's incidents are put down to, beside its events."""
 PLACEMENTS = {
     "two_racks": "write sets in two racks",
     "distinct_racks": "copies in racks of their own",
@@ -53,7 +52,14 @@ _LONGEST = 60
 
 def name(key: str) -> str:
     """Returns a dotted key for people: WQ, fence recovery reads."""
-    return _SHORT.get(key) or _clean(key.rpartition(".")[2].replace("_", " "))
+    table, _, inner = key.rpartition(".")
+    event = f"{table.removeprefix(_EVENTS)} " if table.startswith(_EVENTS) else ""
+    return _SHORT.get(key) or _clean(f"{event}{inner}".replace("_", " "))
+
+
+def cause(name: str) -> str:
+    """Returns what incidents are put down to, for people: an event's name is its own."""
+    return CAUSES.get(name) or _clean(name.replace("_", " "))
 
 
 def value(given: Any) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 from quorisk.analysis.cluster.answer import Effort, cluster_of, effort_of
 from quorisk.analysis.cluster.certified import Draws, any_loss
 from quorisk.analysis.cluster.unflushed import Tails
-from quorisk.analysis.experiment.cluster import TABLE, Placed
+from quorisk.analysis.experiment.cluster import EVENTS, TABLE, Placed
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.rates.allowed import NUM_DRAWS
 from quorisk.analysis.rates.draws import draw_named
@@ -25,6 +25,7 @@ from quorisk.kernels.cluster.bounds import INCIDENTS
 from quorisk.kernels.cluster.setting import Cluster
 from quorisk.kernels.cluster.strata import strata
 from quorisk.kernels.cores import num_cores, side_by_side
+from quorisk.kernels.model import MESSAGE_LOSS
 from quorisk.say.quantities import YEAR_S
 
 _STEP = 1.25
@@ -63,21 +64,34 @@ def _figures(experiment: Experiment, placed: Sequence[Placed]) -> dict[str, Figu
     copies or are not on disk."""
     found = {}
     for name, each in experiment.known.items():
-        table, _, field = name.partition(".")
+        table, field = name.split(".")[0], name.rpartition(".")[2]
         if each.log_sigma == 0.0 or table == "scenarios" or name in placed[0].varied:
             continue
         value = placed[0].figure(name)
         if any(design.with_figures({name: _STEP * value}).is_other(design) for design in placed):
             is_trial = table == "faults" or field.startswith("p_")
             often = value if is_trial or table == TABLE else value * YEAR_S
-            found[name] = Figure(each, value, often, "trial" if is_trial else "year")
+            found[name] = Figure(each, value, often, "trial" if is_trial else "year", _a_year(placed[0], name))
     return found
+
+
+def _a_year(placed: Placed, name: str) -> float:
+    """The years or trials of a figure that a year of the cluster shows."""
+    for event in placed.cluster.events:
+        groups = placed.cluster.scopes_of(event)
+        if name == f"{EVENTS}{event.name}.per_year":
+            return sum(groups.values())
+        if name == f"{EVENTS}{event.name}.p_lost":
+            return event.per_year * sum(nodes * number for nodes, number in groups.items())
+    if name == f"faults.{MESSAGE_LOSS}":  # of each copy, a request and its answer
+        return placed.per_second * YEAR_S * 2 * placed.cluster.write_quorum
+    return placed.cluster.nodes if name == f"{TABLE}.node_loss" else math.inf
 
 
 def _hazard(placed: Placed, effort: Effort) -> float:
     """The rate of years with a loss: of copies where only those outages happen that find all on disk, and of others."""
     tails = Tails(placed.cluster.outages, placed.unflushed, placed.cluster.ledgers)
-    calm = cluster_of(placed)._replace(outages=tails.calm_outages)
+    calm = cluster_of(placed).with_outages(tails.calm)
     return max(-math.log1p(-min(_p_any(calm, effort), _ALMOST)) + tails.incidents, _SURELY)
 
 

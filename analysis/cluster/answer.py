@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from quorisk.analysis.cluster.availability import Availability, Restarts, availability
+from quorisk.analysis.cluster.availability import Availability, Restarts, Writers, availability
 from quorisk.analysis.cluster.certified import PRECISION, Draws, certified
 from quorisk.analysis.cluster.figures import Figure, Losses, Size
 from quorisk.analysis.cluster.sampled import sampled
@@ -64,7 +64,7 @@ def designs(experiment: Experiment) -> tuple[Placed, ...]:
             if not (scenario.incident or each.cluster.outages) and scenario.values.get("faults.max_outages"):
                 raise ConfigError(
                     f"{experiment.path}: scenarios.{name}: outages of the cluster take its place, and there are none; "
-                    "give cluster.outages, or incident = true in the scenario"
+                    'give [cluster.events.power_outage] with scope = "cluster", or incident = true in the scenario'
                 )
         if each.refused:
             raise ConfigError(f"{experiment.path}: {each.refused}")
@@ -136,17 +136,23 @@ def told(placed: Placed, effort: Effort, found: Losses | None, drawn: Tally | No
     tails = Tails(cluster.outages, placed.unflushed, cluster.ledgers)
     if tails.incidents:
         calm = _calm(placed, effort, tails)
-        found = with_unflushed(found, calm, tails, cluster.entries, effort.confidence)
-    restarts = Restarts(placed.restarts, placed.restart_time_s / YEAR_S, placed.outage_time_s / YEAR_S)
+        found = with_unflushed(found, calm, tails, cluster, effort.confidence)
     return Answer(
         placed.varied,
         found,
-        availability(cluster, restarts, placed.ack_quorum, placed.write_needs),
+        availability_of(placed),
         cluster.entries * placed.entry_bytes,
         placed.entry_bytes,
         drawn.years if drawn else 0,
         tuple(_assumptions(cluster, placed.unflushed)),
     )
+
+
+def availability_of(placed: Placed) -> Availability:
+    """Returns when a design's ledgers cannot be used, and take no writes."""
+    restarts = Restarts(placed.restarts, placed.restart_time_s / YEAR_S, placed.outage_time_s / YEAR_S)
+    writers = Writers(placed.write_needs, placed.replaced_after_s) if placed.write_needs else None
+    return availability(placed.cluster, restarts, placed.ack_quorum, writers)
 
 
 def _of_copies(placed: Placed, effort: Effort, found: Losses | None, drawn: Tally | None) -> Losses:
@@ -162,7 +168,7 @@ def _of_copies(placed: Placed, effort: Effort, found: Losses | None, drawn: Tall
 def _calm(placed: Placed, effort: Effort, tails: Tails) -> Losses:
     """What copies are lost where only those outages happen that find everything flushed. Of years no more are drawn
     than if nobody says how many: this is not shared out."""
-    calm, drawn = placed._replace(cluster=placed.cluster._replace(outages=tails.calm_outages)), None
+    calm, drawn = placed._replace(cluster=placed.cluster.with_outages(tails.calm)), None
     found = solved(calm, effort)
     if wants_years(found, effort):
         years = min(effort.years, Effort().years)
@@ -201,7 +207,7 @@ def _assumptions(cluster: Cluster, unflushed: float) -> Iterator[str]:
         yield "Repairs of one loss do not slow those of another"
     if not cluster.is_ageing:
         yield "Nodes are lost at a constant rate, whatever their age"
-    yield "Nodes that do not come back from an outage do so independently of each other"
+    yield "Nodes that one event may take are lost independently of each other"
     if unflushed:
         yield (
             f"At any time {plain(unflushed)} acknowledged entries are not on disk where they would be needed, as much "
@@ -262,7 +268,10 @@ def _as_json(found: Answer) -> dict[str, Any]:
             {"entries": size, "incidents_per_year": rate.value, "low": rate.low, "high": rate.high}
             for size, rate in losses.at_least.items()
         ],
-        "availability": found.availability._asdict(),
+        "availability": {
+            name: part._asdict() if hasattr(part, "_asdict") else part
+            for name, part in found.availability._asdict().items()
+        },
         "years": found.years,
         "assumptions": list(found.assumptions),
     }

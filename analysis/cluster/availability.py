@@ -3,16 +3,22 @@
 A node does not answer while it restarts, and a copy on it is missing from its loss until it is made anew. Nodes do so
 independently of each other (restarts one after another are better than that). A ledger cannot be read where all copies
 of a write set are missing, and cannot be closed where a write set lacks so many answers that an entry may have been
-acknowledged without those that are left: its ack quorum. Outages of the whole cluster come on top. Of a rack that is
-down it is told apart what cannot be read, closed or written meanwhile.
+acknowledged without those that are left: its ack quorum. Outages of the whole cluster come on top. Of a node or a rack
+that is down it is told apart what cannot be read, closed or written meanwhile.
+
+Kafka's partitions take no writes while fewer than min.insync.replicas are in sync: replicas stay where they are.
+BookKeeper's writers put another bookie in the place of one that does not answer; they wait for it if the ack quorum
+needs it. If no other bookie is left that the placement allows, the ledger is closed, whatever the ack quorum is, and no
+new one can be opened.
 """
 
+import math
 from itertools import product
 from typing import NamedTuple
 
 from quorisk.kernels.cluster.placement import windows
 from quorisk.kernels.cluster.racks import has_room_without, in_one_rack
-from quorisk.kernels.cluster.setting import Cluster
+from quorisk.kernels.cluster.setting import RACK, Cluster
 from quorisk.say.quantities import YEAR_S
 
 
@@ -52,6 +58,32 @@ class RackDown(NamedTuple):
     """Whether writes go on once other nodes have taken the places of those that are down."""
 
 
+class Writers(NamedTuple):
+    """What writes wait for."""
+
+    needs: int
+    """Answers of a write set: the ack quorum, or min.insync.replicas."""
+    replaced_after_s: float = math.inf
+    """After which another node takes the place of one that does not answer; infinite if none ever does. NaN if it is
+    not known."""
+
+
+class Writing(NamedTuple):
+    """Ledgers that take no writes, as a node, a rack or all of the cluster does not answer."""
+
+    node_down: float
+    """The part of all ledgers that take none while one node is down, whichever it is."""
+    has_room: bool
+    """Whether they take writes again once another node has taken its place."""
+    minutes_per_year: float | None
+    """For how long a ledger takes none, on average. None if it is not known how long writers wait."""
+
+    @property
+    def stops(self) -> bool:
+        """Whether some writes stop for as long as a node is down, such as while it restarts."""
+        return self.node_down > 0.0 and not self.has_room
+
+
 class Availability(NamedTuple):
     """What of a cluster cannot be used for a while."""
 
@@ -62,48 +94,74 @@ class Availability(NamedTuple):
     """How long all of the cluster is out, a year."""
     rack_down: RackDown | None = None
     """None if there is one rack."""
+    writing: Writing | None = None
+    """None where it is not known how many answers writes wait for."""
     method: str = "solved, with nodes that answer independently of each other"
 
 
 def availability(
-    cluster: Cluster, restarts: Restarts, ack_quorum: int | None, write_needs: int | None = None
+    cluster: Cluster, restarts: Restarts, ack_quorum: int | None, writers: Writers | None = None
 ) -> Availability:
-    """Returns how available a cluster's ledgers are; a write waits for `write_needs` answers at least."""
+    """Returns how available a cluster's ledgers are."""
     away, begins = _away(cluster, restarts)
     closing = _unavailable(cluster, ack_quorum, away, begins) if ack_quorum else None
     reading = _unavailable(cluster, cluster.write_quorum, away, begins)
-    down = _rack_down(cluster, ack_quorum, write_needs) if cluster.racks > 1 else None
-    return Availability(reading, closing, cluster.outages * restarts.outage_time * YEAR_S, down)
+    down = _rack_down(cluster, ack_quorum, writers) if cluster.racks > 1 else None
+    outage_s = cluster.outages * restarts.outage_time * YEAR_S
+    writing = _writing(cluster, restarts, writers, down) if writers else None
+    return Availability(reading, closing, outage_s, down, writing)
 
 
-def _rack_down(cluster: Cluster, ack_quorum: int | None, write_needs: int | None) -> RackDown:
+def _writing(cluster: Cluster, restarts: Restarts, writers: Writers, rack_down: RackDown | None) -> Writing:
+    has_room = writers.replaced_after_s != math.inf and has_room_without(cluster, a_rack=False)
+    fatal = _fatal(cluster, writers, has_room)
+    most, forever = writers.replaced_after_s / YEAR_S, math.inf
+    away = _away(cluster, restarts, most if has_room else forever)
+    part = _unavailable(cluster, fatal, *away).part
+    if rack_down and rack_down.writing:
+        outages = sum(each.per_year for each in cluster.events if each.scope == RACK and each.takes_unflushed)
+        time = restarts.outage_time
+        part += cluster.racks * outages * rack_down.writing * (min(time, most) if rack_down.has_room else time)
+    part += cluster.outages * restarts.outage_time
+    node_down = cluster.ensemble_size / cluster.nodes if fatal == 1 else 0.0
+    waits = has_room or (rack_down is not None and rack_down.has_room)
+    is_known = not (waits and math.isnan(writers.replaced_after_s))
+    return Writing(node_down, has_room, part * YEAR_S / 60.0 if is_known else None)
+
+
+def _fatal(cluster: Cluster, writers: Writers, has_room: bool) -> int:
+    """So many members of a write set that do not answer stop its writes."""
+    closed = writers.replaced_after_s != math.inf and not has_room
+    return 1 if closed else cluster.write_quorum - writers.needs + 1
+
+
+def _rack_down(cluster: Cluster, ack_quorum: int | None, writers: Writers | None) -> RackDown:
     masks, spans = in_one_rack(cluster), windows(cluster.ensemble_size, cluster.write_quorum)
 
     def part(fatal: int) -> float:
         """Of ledgers of which a write set has so many members in the rack."""
         return sum(p for mask, p in masks.items() if any(sum(mask >> i & 1 for i in span) >= fatal for span in spans))
 
-    copies = cluster.write_quorum
+    has_room = writers is not None and writers.replaced_after_s != math.inf and has_room_without(cluster)
     return RackDown(
-        part(copies),
+        part(cluster.write_quorum),
         part(ack_quorum) if ack_quorum else None,
-        part(copies - write_needs + 1) if write_needs else None,
-        ack_quorum is not None and has_room_without(cluster),
+        part(_fatal(cluster, writers, has_room)) if writers else None,
+        has_room,
     )
 
 
-def _away(cluster: Cluster, restarts: Restarts) -> tuple[float, float]:
-    """The part of the time for which a copy is not there, and how often a year that begins."""
-    losses = [
-        (cluster.node_loss, 1.0),
-        (cluster.outages * cluster.p_lost_in_outage, 1.0 + (cluster.nodes - 1) * cluster.p_lost_in_outage),
-        (
-            cluster.rack_outages * cluster.p_lost_in_rack_outage,
-            1.0 + (cluster.nodes / cluster.racks - 1) * cluster.p_lost_in_rack_outage,
-        ),
-    ]
-    missing = sum(rate * (cluster.detection_delay + lost * cluster.repair_time / 2.0) for rate, lost in losses)
-    restarting = restarts.per_year * restarts.time
+def _away(cluster: Cluster, restarts: Restarts, most: float = math.inf) -> tuple[float, float]:
+    """The part of the time for which a copy is not there, each time for `most` years at most, and how often a year that
+    begins."""
+    losses = [(cluster.node_loss, 1.0)]
+    for event in cluster.events:
+        groups = cluster.scopes_of(event)
+        size = sum(nodes * number for nodes, number in groups.items()) / sum(groups.values())
+        losses.append((cluster.hits_of(event), 1.0 + (size - 1.0) * event.p_lost))
+    each = [(rate, cluster.detection_delay + lost * cluster.repair_time / 2.0) for rate, lost in losses]
+    missing = sum(rate * min(time, most) for rate, time in each)
+    restarting = restarts.per_year * min(restarts.time, most)
     there = 1.0 / (1.0 + missing) / (1.0 + restarting)
     return 1.0 - there, sum(rate for rate, _ in losses) + restarts.per_year
 

@@ -10,7 +10,7 @@ from quorisk.analysis.cluster.sizes import at_least, of_both, units_of
 from quorisk.analysis.statistics.intervals import bernstein
 from quorisk.kernels.cluster.bounds import ENTRIES, INCIDENTS
 from quorisk.kernels.cluster.draws import SHARES
-from quorisk.kernels.cluster.setting import CAUSES, THIN, Cluster
+from quorisk.kernels.cluster.setting import Cluster
 from quorisk.kernels.cluster.shares import (
     LATE,
     NOT_FIRST,
@@ -159,22 +159,22 @@ def _sizes(incidents: Rate, solved: Shares) -> tuple[Sizes, float]:
 def _by_cause(cluster: Cluster, incidents: Rate, solved: Shares, confidence: float) -> Iterator[tuple[str, Cause]]:
     """What is left open of all incidents may be any cause's, or nothing of it."""
     part, found, off = incidents.sampled, incidents.found, incidents.off
-    for number, name in enumerate(CAUSES):
-        value, low, high = _solved_by(number, found, solved, confidence)
+    for number, (name, is_there) in enumerate(cluster.causes.items()):
+        value, low, high = _solved_by(name, number, found, solved, confidence)
         if part.draws:
             total, squares = part.by_cause[number]
             ends = bernstein(total, squares, part.draws, confidence)
             value += part.whole * total / part.draws
             low, high = low + part.whole * ends[0], high + part.whole * ends[1]
         low, high = max(0.0, low - off), min(high + found.left_out + off, incidents.high)
-        figure = _figure((value, low, high) if name in cluster.causes else (0.0, 0.0, 0.0))
+        figure = _figure((value, low, high) if is_there else (0.0, 0.0, 0.0))
         yield name, Cause(figure, figure.value / incidents.value if incidents.value else 0.0)
 
 
-def _solved_by(number: int, found: Strata, solved: Shares, confidence: float) -> tuple[float, float, float]:
+def _solved_by(name: str, number: int, found: Strata, solved: Shares, confidence: float) -> tuple[float, float, float]:
     """What the strata that are solved put down to a cause: their ticks say it, but for what thin entries have of it."""
-    if not solved.by_cause[CAUSES.index(THIN), 0]:
-        rows = (row for row in found.rows if not math.isnan(row.value) and found.now[row.now].cause == CAUSES[number])
+    if not solved.by_cause[-1, 0]:
+        rows = (row for row in found.rows if not math.isnan(row.value) and found.now[row.now].cause == name)
         value = sum(row.weight * row.value for row in rows)
         return value, value, value
     total, squares = solved.by_cause[number]

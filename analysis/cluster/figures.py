@@ -5,12 +5,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from quorisk.say import text
-
 COLUMNS, ENDS = ("any_loss", "incidents", "entries"), ("", "_low", "_high")
 """Of result frames: P(any loss in a year), incidents and entries lost a year, each with the ends of its interval."""
-BY_CAUSE = {cause: f"by_{cause}" for cause in text.CAUSES}
-"""Columns of result frames: incidents a year, by what they are put down to."""
+BY_CAUSE = "by_"
+"""How columns of result frames begin, before what incidents are put down to: incidents a year."""
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 
 

@@ -88,8 +88,10 @@ def with_cluster(frame: "pd.DataFrame", experiment: Experiment, precision: float
     """Returns a frame of an experiment with what its designs lose on their clusters; as it is without [cluster].
 
     Columns: each of COLUMNS with its ends; `any_loss_method`, by which the first of them was found; `incident_p50`,
-    `incident_p99` and `incident_p99_high`, the entries that an incident loses; those of BY_CAUSE; `incident`, whether a
-    scenario's losses are incidents of their own; `cluster_at`, the cluster if there are several. Raises ConfigError.
+    `incident_p99` and `incident_p99_high`, the entries that an incident loses; one for each cause, which begins with
+    BY_CAUSE; `incident`, whether a scenario's losses are incidents of their own; `cluster_at`, the cluster if there are
+    several; `stops_with_node` and `stops_with_rack`, the parts of ledgers that take no writes for as long as one is
+    down; `write_minutes_lost_per_year`, of a ledger on average, infinite if that is not known. Raises ConfigError.
     """
     if not experiment.clusters or (experiment.scenarios and SCENARIO not in frame):
         return frame
@@ -99,7 +101,8 @@ def with_cluster(frame: "pd.DataFrame", experiment: Experiment, precision: float
     effort, found = quick_effort(experiment, precision), worst_clusters(experiment, precision)
     told = {design: _columns(each) for design, each in _told(found, answer_of, effort).items()}
     rows = [told[design_of[point_id]] for point_id in frame["point_id"]]
-    frame = frame.assign(**{name: [row[name] for row in rows] for name in rows[0]})
+    names = dict.fromkeys(name for row in rows for name in row)
+    frame = frame.assign(**{name: [row.get(name, 0.0) for row in rows] for name in names})
     if not experiment.scenarios:
         return frame.assign(**{SCENARIO: NO_SCENARIO, "per_year": 0.0, "incident": False})
     return frame.assign(incident=[experiment.scenarios[name].incident for name in frame[SCENARIO]])
@@ -189,5 +192,9 @@ def _columns(found: Answer) -> dict[str, Any]:
     unseen = math.inf if losses.incidents.method == sampled.METHOD and losses.incidents.high > 0.0 else 0.0
     columns["incident_p99_high"] = sizes["p99"].high if sizes else unseen
     columns["cluster_at"] = text.settings(at, at)
-    by_cause = {column: losses.by_cause.get(name) for name, column in BY_CAUSE.items()}
-    return columns | {column: cause.incidents.value if cause else 0.0 for column, cause in by_cause.items()}
+    writing, rack_down = found.availability.writing, found.availability.rack_down
+    columns["stops_with_node"] = writing.node_down if writing and not writing.has_room else 0.0
+    columns["stops_with_rack"] = (rack_down.writing or 0.0) if rack_down and not rack_down.has_room else 0.0
+    minutes = writing.minutes_per_year if writing else None
+    columns["write_minutes_lost_per_year"] = math.inf if minutes is None else minutes
+    return columns | {f"{BY_CAUSE}{name}": cause.incidents.value for name, cause in losses.by_cause.items()}

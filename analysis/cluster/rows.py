@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from quorisk.kernels.cluster.setting import VERSION, Cluster, Thin
-from quorisk.kernels.cluster.years import NUM_SUMS, Tally, no_years
+from quorisk.kernels.cluster.setting import VERSION, Cluster, Event, Thin
+from quorisk.kernels.cluster.years import Tally, no_years
 from quorisk.kernels.errors import ResultError
 
 _BIN = pa.struct({"what": pa.int64(), "bin": pa.int64(), "weight": pa.int64(), "largest": pa.float64()})
@@ -68,9 +68,9 @@ def tally_of(one: Mapping[str, Any]) -> Tally:
     """Returns the tally that a row holds. Raises ResultError if it contradicts itself."""
     if cluster_id(one["parameters"], one["version"]) != one["cluster_id"]:
         raise ResultError("cluster_id is not that of the parameters")
-    if one["num_years"] < 1 or len(one["sums"]) != NUM_SUMS or min(one["sums"]) < 0:
+    tally = no_years(cluster_of(one))
+    if one["num_years"] < 1 or len(one["sums"]) != len(tally.sums) or min(one["sums"]) < 0:
         raise ResultError(f"years and sums of cluster {one['cluster_id'][:12]} cannot be right")
-    tally = no_years()
     for each in one["sizes"]:
         tally.weight[each["what"], each["bin"]] = each["weight"]
         tally.largest[each["what"], each["bin"]] = each["largest"]
@@ -92,7 +92,7 @@ def merge(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
                 raise ResultError(
                     f"years of one cluster do not lie end to end: until {end}, from {after['first_year']}"
                 )
-        total = no_years()
+        total = no_years(cluster_of(parts[0]))
         for part in parts:
             total = total.plus(tally_of(part))
         first = parts[0]
@@ -103,5 +103,5 @@ def merge(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 def cluster_of(one: Mapping[str, Any]) -> Cluster:
     """Returns the cluster that a row is of."""
     fields = json.loads(one["parameters"])
-    thin, sets = tuple(Thin(*each) for each in fields["thin"]), tuple(map(tuple, fields["sets"]))
-    return Cluster(**(fields | {"thin": thin, "sets": sets}))
+    thin, events = tuple(Thin(*each) for each in fields["thin"]), tuple(Event(*each) for each in fields["events"])
+    return Cluster(**(fields | {"thin": thin, "events": events, "sets": tuple(map(tuple, fields["sets"]))}))

@@ -3,7 +3,7 @@
 from quorisk.analysis.cluster.figures import Cause, Figure, Losses
 from quorisk.analysis.cluster.sizes import at_least, of_both, units_of
 from quorisk.analysis.statistics.intervals import bernstein, sum_of_few
-from quorisk.kernels.cluster.setting import CAUSES, Cluster
+from quorisk.kernels.cluster.setting import Cluster
 from quorisk.kernels.cluster.sizes import IN_ENTRIES
 from quorisk.kernels.cluster.years import ANY, BY_CAUSE, ENTRIES, INCIDENTS, UNIT, WEIGHT_UNIT, Tally
 
@@ -22,7 +22,7 @@ def sampled(cluster: Cluster, tally: Tally, confidence: float) -> Losses:
     seen = tally.mean(INCIDENTS) ** 2 * tally.years**2
     independent = seen / sums[INCIDENTS + 1] if sums[INCIDENTS + 1] else 0.0
     in_entries, in_ledgers = of_both(tally.weight, tally.largest, units_of(cluster), independent, confidence)
-    by_cause = [_mean(tally, sums, BY_CAUSE + 2 * i, confidence, high) for i in range(len(CAUSES))]
+    by_cause = [_mean(tally, sums, BY_CAUSE + 2 * i, confidence, high) for i in range(len(cluster.causes))]
     total, none = sum(figure.value for figure in by_cause) or 1.0, Figure(0.0, 0.0, 0.0, METHOD)
     return Losses(
         Figure(tally.mean(ANY), low, high, METHOD),
@@ -32,8 +32,8 @@ def sampled(cluster: Cluster, tally: Tally, confidence: float) -> Losses:
         in_entries,
         in_ledgers,
         {
-            cause: Cause(each if cause in cluster.causes else none, each.value / total)
-            for cause, each in zip(CAUSES, by_cause, strict=True)
+            cause: Cause(each if is_there else none, each.value / total)
+            for (cause, is_there), each in zip(cluster.causes.items(), by_cause, strict=True)
         },
         at_least(tally.weight[IN_ENTRIES], tally.largest[IN_ENTRIES], incidents, independent, confidence),
         (tally.weight * WEIGHT_UNIT, tally.largest),

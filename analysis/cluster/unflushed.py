@@ -12,7 +12,7 @@ from scipy.stats import binom, nbinom
 
 from quorisk.analysis.cluster.figures import Cause, Figure, Losses
 from quorisk.analysis.cluster.sizes import at_least, of_both
-from quorisk.kernels.cluster.setting import OUTAGES
+from quorisk.kernels.cluster.setting import Cluster
 from quorisk.kernels.cluster.sizes import IN_ENTRIES, IN_LEDGERS, Sizes, bin_of, no_sizes
 
 UNFLUSHED = "unflushed"
@@ -38,9 +38,9 @@ class Tails(NamedTuple):
         return math.exp(-self.ledgers * math.log1p(self.entries / self.ledgers))
 
     @property
-    def calm_outages(self) -> float:
-        """Outages a year that find nothing of the kind."""
-        return self.outages * self.p_none if self.p_none > _SELDOM else 0.0
+    def calm(self) -> float:
+        """The part of outages that find nothing of the kind."""
+        return self.p_none if self.p_none > _SELDOM else 0.0
 
     @property
     def incidents(self) -> float:
@@ -73,16 +73,19 @@ class Tails(NamedTuple):
         return found
 
 
-def with_unflushed(losses: Losses, calm: Losses, tails: Tails, stored: float, confidence: float) -> Losses:
-    """Returns a cluster's losses with these, of all `stored` entries. An outage that takes both copies and what is not
+def with_unflushed(losses: Losses, calm: Losses, tails: Tails, cluster: Cluster, confidence: float) -> Losses:
+    """Returns a cluster's losses with these. An outage that takes both copies and what is not
     on disk is one incident: tails are there in as great a part of those outages as of all.
 
     `calm` are the losses of copies where only those outages happen that find nothing of the kind. The others come
     independently of these, so P(nothing is lost) is that there times e^(-rate).
     """
-    rate, p = tails.incidents, 1.0 - tails.p_none
-    outages, old = losses.by_cause[OUTAGES].incidents, losses.incidents
-    both, rest = outages.times(p), outages.times(1.0 - p)
+    rate, p, stored, old = tails.incidents, 1.0 - tails.p_none, cluster.entries, losses.incidents
+    causes = {name: each.incidents for name, each in losses.by_cause.items()}
+    by_outage = [causes[event.name] for event in cluster.events if event.takes_writers]
+    value, low, high = (math.fsum(ends) for ends in zip(*(each[:3] for each in by_outage), strict=True))
+    outages = Figure(value, low, high, old.method)
+    both = outages.times(p)
     total = Figure(
         max(rate, old.value + rate - both.value),
         max(rate, old.low + rate - both.high),
@@ -91,8 +94,8 @@ def with_unflushed(losses: Losses, calm: Losses, tails: Tails, stored: float, co
     )
     sizes = _sizes(losses, tails, both.value, stored)
     independent = losses.independent if old.value else math.inf
-    causes = {name: each.incidents for name, each in losses.by_cause.items()}
-    causes |= {OUTAGES: rest, UNFLUSHED: Figure(rate, rate, rate, old.method)}
+    causes |= {event.name: causes[event.name].times(1.0 - p) for event in cluster.events if event.takes_writers}
+    causes[UNFLUSHED] = Figure(rate, rate, rate, old.method)
     in_entries, in_ledgers = of_both(*sizes, (1.0, 1.0), independent, confidence)
     entries, more = losses.entries, _more(losses, tails, outages.value, stored)
     return losses._replace(

@@ -16,12 +16,13 @@ from quorisk.say import choose, numbers, text
 _TOLD = (
     "point_id", "protocol", "method", "sequential", "per_year", text.SCENARIO,
     "inside", "leaves", "exit_runs", "exit_losses", "exit_hidden",
-    "copies", "stored", "on_disk", "survives", "nodes", "zones", "changed", "given",
+    "copies", "stored", "on_disk", "survives", "node", "nodes", "zones", "changed", "given",
     *(f"write_{level}_{end}ms" for level in ("p50", "p99", "p999") for end in ("", "low_", "high_")), "stored_bytes",
     "wants_write_p99_ms", "wants_copies", "wants_nodes", "wants_node", "wants_zones", "wants_zone",
     "wants_losses_per_year", "wants_incident_entries_p99", *(f"{name}{end}" for name in COLUMNS for end in ENDS),
     "incident", "incident_p50", "incident_p99", "incident_p99_high", "incident_at_least", "cluster_at", "placement",
-    "at_random", "allowed_low", "allowed_high", *BY_CAUSE.values(),
+    "at_random", "allowed_low", "allowed_high", "stops_with_one",
+    *("stops_with_node", "stops_with_rack", "write_minutes_lost_per_year", "wants_write_minutes_lost_per_year"),
 )  # fmt: skip
 """Columns of a frame that a design is told from, if they are there (`analysis.decision.promises`)."""
 _PROMISED: Mapping[str, tuple[str, str]] = {
@@ -81,9 +82,15 @@ class Design(NamedTuple):
         """Its losses a year by scenario; on a cluster incidents a year, by what they are put down to, with those of
         scenarios beside it. Empty without scenarios."""
         parts = [part for part in self.worst.get("parts", ()) if not self.is_clustered or part["incident"]]
-        found = {text.CAUSES[cause]: self.worst.get(column, 0.0) for cause, column in BY_CAUSE.items()}
+        columns = [name for name in self.worst if name.startswith(BY_CAUSE)]
+        found = {text.cause(name.removeprefix(BY_CAUSE)): self.worst[name] for name in columns}
         found |= {part[text.SCENARIO]: part["per_year"] * part["p"] for part in parts}
         return {cause: amount for cause, amount in found.items() if amount > 0.0}
+
+    @property
+    def stops_writes(self) -> bool:
+        """Whether some writes stop for as long as any one node is down, such as while it restarts."""
+        return bool(self.worst.get("stops_with_node" if self.is_clustered else "stops_with_one", False))
 
     @property
     def is_changed(self) -> bool:
@@ -117,6 +124,8 @@ class Design(NamedTuple):
                 said.append(f"at most {numbers.short(most)} entries lost a year")
             if (most := at.get("wants_incident_entries_p99", math.inf)) < math.inf:
                 said.append(f"at most {numbers.short(most)} entries lost at once in 99 of 100 incidents")
+            if (most := at.get("wants_write_minutes_lost_per_year", math.inf)) < math.inf:
+                said.append(f"at most {numbers.short(most)} minutes a year without writes")
         for promised in _PROMISED:
             if least := at.get(f"wants_{promised}", 0):
                 said.append(
@@ -129,7 +138,7 @@ class Design(NamedTuple):
         return [said for _, said in self._short()]
 
     def falls_short(self, *of: str) -> bool:
-        """Whether one of these falls short: "p99", "copies", "nodes", "zones", or what is lost of "entries"."""
+        """Whether one of these falls short: "p99", "copies", "nodes", "zones", what is lost of "entries", "writes"."""
         return any(what in of for what, _ in self._short())
 
     def _short(self) -> Iterator[tuple[str, str]]:
@@ -144,6 +153,11 @@ class Design(NamedTuple):
                 p99 = at["incident_p99"]
                 lost = f"{numbers.plain(p99)} entries lost" if p99 > wanted else "no bound on losses"
                 yield "entries", f"{lost} at once in one of 100 incidents"
+            if (minutes := at.get("write_minutes_lost_per_year", 0.0)) > at.get(
+                "wants_write_minutes_lost_per_year", math.inf
+            ):
+                known = f"{numbers.plain(minutes)} minutes" if minutes < math.inf else "nobody knows how many minutes"
+                yield "writes", f"{known} a year without writes"
         for promised in _PROMISED:
             if (has := at.get(promised, 0)) < at.get(f"wants_{promised}", 0):
                 yield promised, self._said(promised, has)
@@ -212,7 +226,7 @@ def designs(rows: pd.DataFrame) -> list[Design]:
     fault_keys = text.independent(rows, [key for key in choose.faults(keys) if key != text.SCENARIO])
     named = _named(rows, design_keys)
     groups: dict[tuple[Any, ...], dict[tuple[Any, ...], list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
-    told = [name for name in (*_TOLD, _ENSEMBLE) if name in rows]
+    told = [name for name in rows if name in (*_TOLD, _ENSEMBLE) or name.startswith(BY_CAUSE)]
     columns = dict.fromkeys([*design_keys, *fault_keys, *years.COUNTED, *years.SUMMED, *told])
     for row in rows[list(columns)].to_dict("records"):
         faults = groups[tuple(row[key] for key in design_keys)]

@@ -5,7 +5,7 @@ That is another error than the computation's interval, and usually the larger on
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +16,7 @@ from quorisk.analysis.statistics.allowed import LEVELS, Allowed, Figure
 from quorisk.analysis.statistics.allowed import Design as Known
 from quorisk.analysis.statistics.known import Z
 from quorisk.say import numbers
+from quorisk.say.quantities import YEAR_S, say_time
 
 SURE = 0.95
 """A part of the draws in which a design is the choice that leaves nothing to learn."""
@@ -25,8 +26,11 @@ _LITTLE = 0.01
 """A part of P(any loss in a year) that makes no difference."""
 _BINS = 8
 _MOST_DESIGNS = 40
+_MOST_COUNTED = 10_000
 _LEAST_DISTANCE = 0.02
-"""Of logarithms: closer to where the choice flips, no count of events decides in a reasonable time."""
+"""In log units: closer to where the choice flips, no count of events decides in a reasonable time."""
+_PATIENCE = 3.0
+"""Years of counting after which a figure is one that nobody can measure."""
 
 
 class Learn(NamedTuple):
@@ -42,6 +46,16 @@ class Learn(NamedTuple):
     exposure: float
     """The years or trials in which so many are expected."""
     per: str
+    years: float | None
+    """How long that takes in a cluster all of which is watched; 0 if it happens all the time. None without a cluster,
+    as nobody knows how many there are of what has the rate."""
+    remedies: tuple[str, ...] = ()
+    """What makes it not matter: clauses."""
+
+    @property
+    def is_measurable(self) -> bool:
+        """Whether counting decides before the design has to run."""
+        return self.years is None or self.years <= _PATIENCE
 
 
 class Doubt(NamedTuple):
@@ -90,7 +104,23 @@ def doubt(found: Sequence[Design], target: float, known: Allowed | None, designs
         name: {other: float((each.values < its.values).mean()) for other, its in solved.items() if other != name}
         for name, each in solved.items()
     }
-    return Doubt(solved, often, less, _learn(known, np.array(choices), often), known.of, why)
+    learn = _learn(known, np.array(choices), often)
+    if learn:
+        learn = learn._replace(remedies=tuple(_sure_designs(kept, target, solved)))
+    return Doubt(solved, often, less, learn, known.of, why)
+
+
+def _sure_designs(found: Sequence[Design], target: float, solved: Mapping[str, Known]) -> Iterator[str]:
+    """The design that stores least of those that meet the targets whatever the figures are, as far as known."""
+    sure = [
+        (each.worst.get("stored", 0), -part, each.settings)
+        for each in found
+        if each.settings in solved and not each.shortfalls()
+        if (part := float((solved[each.settings].values <= target).mean())) >= SURE
+    ]
+    if sure and math.isfinite(target):
+        _, part, settings = min(sure)
+        yield f"{settings} meets the targets in {of_draws(-part)} of the draws, whatever it is"
 
 
 def tornado(sure: Doubt, settings: str) -> list[dict[str, Any]]:
@@ -167,7 +197,9 @@ def _counted(name: str, gain: float, figure: Figure, level: float) -> Learn:
     at = float(figure.known.quantile(level)) / figure.value * figure.often
     distance = max(abs(math.log(at / figure.often)), _LEAST_DISTANCE)
     events = math.ceil((Z / distance) ** 2)
-    return Learn(name, gain, at, events, events / figure.often, figure.per)
+    exposure = events / figure.often
+    years = exposure / figure.a_year if figure.a_year else None
+    return Learn(name, gain, at, events, exposure, figure.per, years)
 
 
 def sentences(found: Doubt, chosen: str, unit: str, is_named: bool = True) -> list[str]:
@@ -202,11 +234,14 @@ def of_draws(part: float) -> str:
 
 
 def _told(each: Learn) -> str:
-    many = numbers.plain(each.events, 2)
-    where = numbers.plain(each.exposure, 2) + (" trials" if each.per == "trial" else " years of it")
-    if each.per == "unit of time":
-        where = f"{numbers.plain(each.exposure, 2)} units of time"
-    return (
-        f"Measure {each.name} next: about {many} events ({where} at the rate assumed) would show on which side of "
-        f"{numbers.plain(each.at, 2)} a {each.per} it lies, which is where the choice changes."
-    )
+    events = numbers.counted(each.events, "event") if each.events < _MOST_COUNTED else f"{each.events:.2g} events"
+    where = f"on which side of {numbers.plain(each.at, 2)} a {each.per} {each.name} lies, where the choice changes"
+    if each.years is None:
+        takes = f"{numbers.plain(each.exposure, 2)} {'trials' if each.per == 'trial' else f'{each.per}s of it'}"
+        takes = takes.replace("unit of times of it", "units of time")
+    else:
+        takes = f"{say_time(float(f'{each.years * YEAR_S:.2g}'))} of this cluster" if each.years else "a day's metrics"
+    if each.is_measurable:
+        return f"Measure {each.name} next: about {events}, in {takes}, would show {where}."
+    remedies = f" What makes it not matter: {'; '.join(each.remedies)}." if each.remedies else ""
+    return f"Nobody can measure {where}: it would take about {events}, in {takes}.{remedies}"

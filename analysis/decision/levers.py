@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from quorisk.analysis.cluster.joined import is_replaced
 from quorisk.analysis.experiment import settings, switches, units
-from quorisk.analysis.experiment.cluster import Placed
+from quorisk.analysis.experiment.cluster import TABLE, Placed, is_key
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.grid import GridPoint
 from quorisk.analysis.experiment.identity import point_id
@@ -19,15 +19,6 @@ from quorisk.say.quantities import YEAR_S, say_time
 PER_YEAR, LIFETIME = "per_year", "run.lifetime"
 FAULTS = "faults."
 """Of `[faults]`, what can be scaled are the probabilities with which something is lost."""
-
-
-_OF_CLUSTER = {
-    f"cluster.{name}": name
-    for name in (
-        *("node_loss", "outages", "p_lost_in_outage", "rack_outages", "p_lost_in_rack_outage"),
-        *("detection_delay", "repair_time"),
-    )
-}
 
 
 class Lever(NamedTuple):
@@ -58,9 +49,9 @@ class Lever(NamedTuple):
         return self.own[1].startswith("rates.")
 
     @property
-    def of_cluster(self) -> str:
-        """The field of `Cluster` that it is; empty if it is none."""
-        return _OF_CLUSTER.get(self.key, "")
+    def of_cluster(self) -> bool:
+        """Whether it is one of [cluster]."""
+        return is_key(self.key)
 
     @property
     def name(self) -> str:
@@ -85,9 +76,9 @@ class Lever(NamedTuple):
     def said(self, value: float) -> str:
         """Returns a value of the figure, for people."""
         key = self.own[1]
-        if key == PER_YEAR or self.of_cluster in ("node_loss", "outages", "rack_outages"):
+        if key.rpartition(".")[2] in (PER_YEAR, "node_loss"):
             return f"{numbers.plain(value)} times a year"
-        if self.of_cluster in ("detection_delay", "repair_time"):
+        if key in ("cluster.detection_delay", "cluster.repair_time"):
             return say_time(value * YEAR_S)
         if self.of_cluster or key.startswith(FAULTS) or not self.is_physical:
             return numbers.plain(value)
@@ -106,9 +97,12 @@ def levers(experiment: Experiment) -> list[Lever]:
         for name, each in experiment.scenarios.items()
         if not is_replaced(experiment, name)
     ]
-    clusters = [placed.cluster for placed in experiment.clusters]
+    events = dict.fromkeys(each.name for placed in experiment.clusters for each in placed.cluster.events)
+    fields = ["node_loss", *(f"events.{name}.{field}" for name in events for field in (PER_YEAR, "p_lost"))]
     of_cluster = [
-        Lever(key, max(getattr(each, name) for each in clusters)) for key, name in _OF_CLUSTER.items() if clusters
+        Lever(f"{TABLE}.{field}", max(each.figure(f"{TABLE}.{field}") for each in experiment.clusters))
+        for field in (*fields, "detection_delay", "repair_time")
+        if experiment.clusters
     ]
     at_risk = [
         Lever(key, max(each.figure(key) for each in experiment.clusters), is_at_risk=True)

@@ -47,7 +47,8 @@ def with_promises(frame: "pd.DataFrame", experiment: Experiment) -> "pd.DataFram
             promised = _on(clusters[values["point_id"]], promised)
         fields: dict[str, Any] = {"changed": changed(experiment.model, values)}
         if promised:
-            fields |= promised._asdict() | {"survives": promised.survives} | _latency(experiment, promised)
+            fields |= promised._asdict() | {"survives": promised.survives, "stops_with_one": promised.stops_with_one}
+            fields |= _latency(experiment, promised)
             if cost := experiment.tables.get("cost"):
                 fields["stored_bytes"] = cost.stored_bytes(promised.stored)
         found[values["point_id"]] = fields

@@ -1,7 +1,7 @@
 """Which design to choose: all of them weighed, ranked, held to the targets, and what would change the answer."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,11 +12,12 @@ from quorisk.analysis.decision import breakeven, verdict
 from quorisk.analysis.decision.advice import Recommendation, recommend
 from quorisk.analysis.decision.breakeven import BreakEven, Search
 from quorisk.analysis.decision.designs import Design, designs, loses_at_least
-from quorisk.analysis.decision.doubt import Doubt, doubt
+from quorisk.analysis.decision.doubt import SURE, Doubt, doubt, of_draws
 from quorisk.analysis.decision.judging import MEETS
 from quorisk.analysis.decision.levers import picked, untold
 from quorisk.analysis.decision.scope import scope_of
 from quorisk.analysis.decision.weigh import REPLACED, Weigher
+from quorisk.analysis.experiment.cluster import Placed
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.rates.allowed import known as by_rates
 from quorisk.analysis.year import by_design
@@ -89,10 +90,33 @@ def doubted(experiment: Experiment, rows: "pd.DataFrame", found: Sequence[Design
         return None
     number = {point.point_id: i for i, each in enumerate(by_design(experiment).values()) for point in each}
     if experiment.clusters:
-        return doubt(found, target, on_clusters(experiment, list(worst_clusters(experiment).values())), number)
+        placed = list(worst_clusters(experiment).values())
+        sure = doubt(found, target, on_clusters(experiment, placed), number)
+        return _with_faster_repair(experiment, found, target, placed, number, sure)
     ends = rows.set_index("point_id")
     losses = [(float(ends["low"][each.point_id]), float(ends["high"][each.point_id])) for each in experiment.points]
     return doubt(found, target, by_rates(experiment, losses), number)
+
+
+def _with_faster_repair(
+    experiment: Experiment,
+    found: Sequence[Design],
+    target: float,
+    placed: Sequence[Placed],
+    number: Mapping[str, int],
+    sure: Doubt | None,
+) -> Doubt | None:
+    """What is known of designs; if what decides cannot be measured, with whether repair in half the time decides."""
+    if sure is None or sure.learn is None or sure.learn.is_measurable:
+        return sure
+    chosen = verdict.chosen(list(found), target)
+    faster = [each._replace(cluster=each.cluster.with_repair(0.5)) for each in placed]
+    there = doubt(found, target, on_clusters(experiment, faster), number)
+    part = there.choice.get(chosen, 0.0) if there and chosen else 0.0
+    if part < SURE:
+        return sure
+    clause = f"with repair twice as fast, {chosen} is the choice in {of_draws(part)} of the draws"
+    return sure._replace(learn=sure.learn._replace(remedies=(*sure.learn.remedies, clause)))
 
 
 def as_json(advice: Advice) -> dict[str, Any]:
@@ -130,6 +154,8 @@ def _design(design: Design, advice: Advice, is_chosen: bool) -> dict[str, Any]:
         "survives": worst.get("survives"),
         **{f"write_{level}_ms": worst.get(f"write_{level}_ms") for level in ("p50", "p99", "p999")},
         "stored_bytes": worst.get("stored_bytes"),
+        "writes_stop": {what: worst.get(f"stops_with_{what}") for what in ("node", "rack")},
+        "write_minutes_lost_per_year": _finite(worst.get("write_minutes_lost_per_year")),
         "copies": worst.get("copies"),
         "stored": worst.get("stored"),
         "changed": worst.get("changed", ""),
@@ -143,6 +169,10 @@ def _design(design: Design, advice: Advice, is_chosen: bool) -> dict[str, Any]:
             if part["method"] != REPLACED
         },
     }
+
+
+def _finite(value: float | None) -> float | None:
+    return None if value is None or math.isinf(value) else value
 
 
 def _allowed(design: Design, sure: Doubt | None) -> dict[str, Any] | None:

@@ -4,6 +4,7 @@
 losses_per_year = 1e-3     # entries, over all scenarios, at most
 p_any_loss_per_year = 1e-4 # that anything acknowledged is lost; takes [cluster], as does the next
 incident_entries_p99 = 1e6 # of a hundred incidents, 99 lose no more entries
+write_minutes_lost_per_year = 10   # for which a ledger or partition takes no writes, on average; takes [cluster]
 write_p99 = "20 ms"        # the latency that 99 % of writes do not exceed; takes [latency]
 copies = 2                 # of an entry, as it is acknowledged
 survives = "1 zone"        # what may be lost at once: nodes, by the protocol's own word or not, or zones, also "racks"
@@ -26,7 +27,15 @@ if TYPE_CHECKING:
     from quorisk.analysis.experiment.config import Experiment
 
 _MOST = 1e15
-_KEYS = ("losses_per_year", "p_any_loss_per_year", "incident_entries_p99", "write_p99", "copies", "survives")
+_KEYS = (
+    "losses_per_year",
+    "p_any_loss_per_year",
+    "incident_entries_p99",
+    "write_p99",
+    "copies",
+    "survives",
+    "write_minutes_lost_per_year",
+)
 _ZONES = ("zone", "rack")
 _WRITE = Kind(float, units.TIME, lambda v: float(units.read_time(v) * 1000) if isinstance(v, str) else None)
 """Read as milliseconds."""
@@ -47,6 +56,7 @@ class Targets(NamedTuple):
     """What the file calls one of them: it may say "rack"."""
     p_any_loss_per_year: float = math.inf
     incident_entries_p99: float = math.inf
+    write_minutes_lost_per_year: float = math.inf
 
 
 def read(table: Mapping[str, Any], folder: Path) -> Targets:
@@ -62,6 +72,7 @@ def read(table: Mapping[str, Any], folder: Path) -> Targets:
         copies,
         p_any_loss_per_year=p_any,
         incident_entries_p99=p99,
+        write_minutes_lost_per_year=_at_most(table, "write_minutes_lost_per_year", _MOST),
         **survives,
     )
 
@@ -80,9 +91,9 @@ def check(experiment: "Experiment") -> None:
         raise ConfigError(
             "targets.losses_per_year: needs [scenarios.NAME] or [cluster]; for the probability in a run, set run.target"
         )
-    for key in ("p_any_loss_per_year", "incident_entries_p99"):
+    for key in ("p_any_loss_per_year", "incident_entries_p99", "write_minutes_lost_per_year"):
         if math.isfinite(getattr(targets, key)) and not experiment.clusters:
-            raise ConfigError(f"targets.{key}: needs [cluster], as only a cluster has incidents")
+            raise ConfigError(f"targets.{key}: needs [cluster], as only a cluster has incidents and restarts")
     promise, first = registry.promises(experiment.protocol), experiment.points[0].point
     own = promise(dotted_values(experiment.model, first)).node if promise else Targets().node
     if targets.node not in (own, Targets().node):

@@ -17,7 +17,8 @@ def choice(found: list[Design], target: float) -> list[Design]:
     reason to save on, unless the copies or failures that are wanted were said.
 
     At a target come first those that store least, then the safest. Those that losses do not tell apart share a rank;
-    what is certain decides between them: copies, unless how many are wanted was said, then speed, then steps. Without
+    what is certain decides between them: writes that go on while a node is down, copies, unless how many are wanted was
+    said, then speed, then steps. Without
     a target the order is that of the ranks.
     """
     meets = [design for design in found if design.verdict(target) == MEETS and not design.is_changed]
@@ -69,6 +70,7 @@ def _certain(design: Design, said: bool) -> dict[str, float]:
     """What decides between designs that losses do not tell apart, the least first, by what is said of the first."""
     copies = 0 if said else -design.worst.get("copies", 0)
     return {
+        "takes writes while any one node is down": float(design.stops_writes),
         "has more copies when acknowledged": copies,
         "is faster": design.worst.get("write_p99_ms", 0.0),
         "takes fewer steps": design.steps,
@@ -77,7 +79,15 @@ def _certain(design: Design, said: bool) -> dict[str, float]:
 
 def has_targets(found: list[Design], target: float) -> bool:
     """Whether these designs are held to anything."""
-    limits = ("write_p99_ms", "losses_per_year", "incident_entries_p99", "copies", "nodes", "zones")
+    limits = (
+        "write_p99_ms",
+        "losses_per_year",
+        "incident_entries_p99",
+        "write_minutes_lost_per_year",
+        "copies",
+        "nodes",
+        "zones",
+    )
     wanted = [f"wants_{name}" for name in limits]
     beside = (found[0].worst.get(name, 0) for name in wanted)
     return target < math.inf or any(0 < each < math.inf for each in beside)

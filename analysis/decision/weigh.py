@@ -38,7 +38,7 @@ FEW_RUNS = 20_000
 """That tell outcomes and steps, where a head may tell losses as closely as is enough."""
 PRECISION = 0.01
 """Of P(any loss) under other figures: a choice flips where designs differ by more."""
-_OF_SIZES = ["wants_losses_per_year", "wants_incident_entries_p99"]
+_OF_SIZES = ["wants_losses_per_year", "wants_incident_entries_p99", "wants_write_minutes_lost_per_year"]
 """Targets for which all that a cluster loses has to be told again."""
 REPLACED = "its cluster's"
 """The method of a scenario that is not weighed, since its losses are among those of the design's cluster."""

@@ -8,27 +8,39 @@
     detection_delay = "1 h"
     node_bytes = "24 TB"                # what a node stores
     repair_bandwidth = "125 MB/s"       # of one node; all repair
-    outages = "1 / year"                # of the whole cluster
-    p_lost_in_outage = 0.0075           # a node does not come back
+
+    [cluster.events.power_outage]       # as many events as one likes, each with a name
+    scope = "cluster"                   # or "rack", "batch" (of so many random `nodes`), "node"
+    per_year = 1                        # of each rack or node, if that is the scope
+    p_lost = 0.0075                     # of each node in it: it does not come back
 
 How many copies there are is the design's: it comes from [model]. A rate without a unit is a year's. What may be left
 out is 0 where it is not given. `scatter_width` is of copysets alone, and else without effect.
 """
 
-from collections.abc import Callable, Mapping
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any, NamedTuple
 
 from quorisk.analysis.experiment import units
 from quorisk.analysis.experiment.keys import PER_YEAR, PROBABILITY, SWITCH, Key, Kind, choice, count, number, show
 from quorisk.kernels.cluster.setting import (
+    BATCH,
+    CLUSTER,
     COPYSETS,
     DISTINCT_RACKS,
     MOST_COPIES,
     PLACEMENTS,
+    RACK,
     RANDOM,
+    SCOPES,
+    SINGLES,
+    THIN,
     TWO_RACKS,
     Cluster,
+    Event,
     Thin,
 )
 from quorisk.kernels.errors import ConfigError
@@ -42,7 +54,16 @@ MOST_GROUPS = 1_000_000
 """Copysets that are kept."""
 MOST_ALTERNATING = 6
 """Members of an ensemble whose write sets each have to lie in two racks."""
-_NOT_GIVEN = -1.0
+EVENTS = f"{TABLE}.events."
+_FORMER = {
+    "outages": ("power_outage", CLUSTER),
+    "p_lost_in_outage": ("power_outage", CLUSTER),
+    "rack_outages": ("rack_outage", RACK),
+    "p_lost_in_rack_outage": ("rack_outage", RACK),
+}
+"""Keys that the table had before, and the event that says the same."""
+_OTHER_CAUSES = SINGLES, THIN, "unflushed"
+"""Names that no event may have."""
 _COPIES = ("model.write_quorum", "model.replicas", "model.replication_factor")
 """By which key a design says how many copies there are."""
 
@@ -85,11 +106,21 @@ class Placed(NamedTuple):
     write_needs: int | None = None
     """The fewest replicas with which a write is acknowledged: the ack quorum, or min.insync.replicas; None if the
     protocol's model has neither."""
+    replaced_after_s: float = math.inf
+    """How long a write waits for a node that is down until another one takes its place; NaN if that is not known."""
     source: Source | None = None
+
+    @property
+    def per_second(self) -> float:
+        """Entries a second; 0 if the file does not tell."""
+        return _per_second(dict(self.source.values), self.cluster) if self.source else 0.0
 
     def figure(self, name: str) -> float:
         """Returns a figure of it by its dotted name: of [cluster], or of what runs depend on; 0 if it has none."""
         table, _, field = name.partition(".")
+        if name.startswith(EVENTS):
+            _, event, field = field.split(".")
+            return float(next((getattr(each, field) for each in self.cluster.events if each.name == event), 0.0))
         if table == TABLE:
             return float(getattr(self.cluster, field))
         return float(dict(self.source.values).get(name, 0.0)) if self.source else 0.0
@@ -98,7 +129,15 @@ class Placed(NamedTuple):
         """Returns the design under other figures, by dotted name, with the entries that have few copies then or are
         not on disk."""
         mine = {name.partition(".")[2]: value for name, value in figures.items() if is_key(name)}
-        placed = self._replace(cluster=self.cluster._replace(**mine))  # type: ignore[arg-type]
+        plain = {name: value for name, value in mine.items() if "." not in name}
+        events = [
+            each._replace(
+                per_year=mine.get(f"events.{each.name}.per_year", each.per_year),
+                p_lost=mine.get(f"events.{each.name}.p_lost", each.p_lost),
+            )
+            for each in self.cluster.events
+        ]
+        placed = self._replace(cluster=self.cluster._replace(**plain, events=tuple(events)))  # type: ignore[arg-type]
         if self.source is None or len(mine) == len(figures):
             return placed
         source = self.source._replace(values=tuple({**dict(self.source.values), **figures}.items()))
@@ -126,8 +165,35 @@ def _read_time(value: object) -> float | None:
     return 0.0 if value == 0 and not isinstance(value, bool) else None
 
 
-def keys() -> dict[str, Key]:
-    """Returns the keys of the table, by dotted name. Rates are a year's, times are in seconds."""
+def event_names(document: Mapping[str, Any], others: Iterable[str]) -> tuple[str, ...]:
+    """Returns the names of a file's events, and of those that `others` speak of, which are dotted names of overrides
+    and of a profile. Raises ConfigError if they cannot be used."""
+    table = document.get(TABLE, {})
+    tables = table.get("events", {}) if isinstance(table, Mapping) else {}
+    if not isinstance(tables, Mapping) or not all(isinstance(each, Mapping) for each in tables.values()):
+        raise ConfigError(f"{TABLE}.events: must be tables, each [{EVENTS}NAME]")
+    matches = (re.match(rf"(?:grid\.)?(?:{TABLE}\.)?events\.(.+)\.", name) for name in others)
+    found = dict.fromkeys([*tables, *(match[1] for match in matches if match)])
+    for name in found:
+        if not re.fullmatch(r"[A-Za-z]\w{0,39}", name) or name in _OTHER_CAUSES:
+            allowed = f"a name of letters, digits and _, but none of {', '.join(_OTHER_CAUSES)}"
+            raise ConfigError(f"{EVENTS}{show(name)}: {allowed}")
+    return tuple(found)
+
+
+def check_former(names: Iterable[str]) -> None:
+    """Raises ConfigError if one of these dotted names is a key that the table had before."""
+    for name in names:
+        own = name.removeprefix("grid.")
+        event, scope = _FORMER.get(own.removeprefix(f"{TABLE}."), ("", ""))
+        if event and (is_key(own) or not own.startswith("p_lost")):  # which are keys of [faults], too
+            said = f'[{EVENTS}{event}] with scope = "{scope}", per_year and p_lost'
+            raise ConfigError(f"{name}: is an event now; write {said}")
+
+
+def keys(events: Iterable[str] = ()) -> dict[str, Key]:
+    """Returns the keys of the table, by dotted name, with those of these events. Rates are a year's, times are in
+    seconds."""
     rate = number("a number of times a year from 0 to 1e6", lambda v: 0 <= v <= 1e6)
     rate = _read_as(rate, units.read_rate, YEAR_S, units.RATE)
     time = Kind(float, f"0, or {units.TIME}", _read_time)
@@ -157,10 +223,6 @@ def keys() -> dict[str, Key]:
         "repair_workers": (count(1, MOST_NODES), 0),
         "worker_repair_bandwidth": (bandwidth, 0.0),
         "repair_queue": (SWITCH, False),
-        "outages": (rate, 0.0),
-        "p_lost_in_outage": (probability, _NOT_GIVEN),
-        "rack_outages": (rate, 0.0),
-        "p_lost_in_rack_outage": (probability, _NOT_GIVEN),
         "restarts": (rate, 0.0),
         "restart_time": (time, 0.0),
         "outage_time": (time, 0.0),
@@ -168,10 +230,17 @@ def keys() -> dict[str, Key]:
         "service_life": (some_time, 5.0 * YEAR_S),
         "batches": (count(1, MOST_NODES), 0),
     }
-    figures = dict.fromkeys(("node_loss", "outages", "rack_outages"), PER_YEAR)
-    figures |= dict.fromkeys(("p_lost_in_outage", "p_lost_in_rack_outage"), PROBABILITY)
+    for event in events:
+        kinds |= {
+            f"events.{event}.scope": (choice(SCOPES), CLUSTER),
+            f"events.{event}.nodes": (count(1, MOST_NODES), 0),
+            f"events.{event}.per_year": (rate, None),
+            f"events.{event}.p_lost": (probability, None),
+            f"events.{event}.takes_unflushed": (SWITCH, ""),
+        }
+    figures = {"node_loss": PER_YEAR, "per_year": PER_YEAR, "p_lost": PROBABILITY}
     return {
-        f"{TABLE}.{name}": Key(f"{TABLE}.{name}", kind, default, True, figure=figures.get(name, ""))
+        f"{TABLE}.{name}": Key(f"{TABLE}.{name}", kind, default, True, figure=figures.get(name.rpartition(".")[2], ""))
         for name, (kind, default) in kinds.items()
     }
 
@@ -210,10 +279,7 @@ def place(protocol: str, values: Mapping[str, Any], varied: Mapping[str, Any], i
         node_loss=float(mine["node_loss"]),
         detection_delay=mine["detection_delay"] / YEAR_S,
         repair_time=_repair_s(mine, node_bytes) / YEAR_S,
-        outages=float(mine["outages"]),
-        p_lost_in_outage=max(0.0, float(mine["p_lost_in_outage"])),
-        rack_outages=float(mine["rack_outages"]),
-        p_lost_in_rack_outage=max(0.0, float(mine["p_lost_in_rack_outage"])),
+        events=tuple(_events(mine)),
         repair_queue=mine["repair_queue"],
         lifetime_shape=mine["lifetime_shape"],
         service_life=mine["service_life"] / YEAR_S,
@@ -226,7 +292,26 @@ def place(protocol: str, values: Mapping[str, Any], varied: Mapping[str, Any], i
     needs = ack_quorum or (1 if values.get("variant.acks") == "1" else values.get("model.min_isr"))
     source = Source(protocol, tuple(values.items()), is_physical, promised)
     placed = Placed(dict(varied), cluster, ack_quorum, entry_bytes, *downtimes, write_needs=needs, source=source)
-    return placed._replace(**_at_risk(source, cluster))
+    after = promised.replaced_after if is_physical or math.isinf(promised.replaced_after) else math.nan
+    return placed._replace(replaced_after_s=after, **_at_risk(source, cluster))
+
+
+def _events(mine: Mapping[str, Any]) -> Iterator[Event]:
+    """The events of the table. Raises ConfigError."""
+    for name in dict.fromkeys(key.split(".")[1] for key in mine if key.startswith("events.")):
+        scope, nodes, per_year, p_lost, unflushed = (
+            mine[f"events.{name}.{field}"] for field in ("scope", "nodes", "per_year", "p_lost", "takes_unflushed")
+        )
+        if scope == BATCH and not 1 <= nodes <= mine["nodes"]:
+            allowed = f"the nodes of a batch, from 1 to {TABLE}.nodes ({mine['nodes']})"
+            raise _wrong(mine, f"events.{name}.nodes", allowed)
+        if scope != BATCH and nodes:
+            raise _wrong(mine, f"events.{name}.nodes", f'for scope = "{BATCH}" only')
+        if unflushed is True and scope not in (CLUSTER, RACK):
+            allowed = f'for scope = "{CLUSTER}" or "{RACK}" only, as it is not told how much lies on such nodes alone'
+            raise _wrong(mine, f"events.{name}.takes_unflushed", allowed)
+        takes_unflushed = scope in (CLUSTER, RACK) if unflushed == "" else unflushed
+        yield Event(name, scope, float(per_year), float(p_lost), nodes, takes_unflushed)
 
 
 def _at_risk(source: Source, cluster: Cluster) -> dict[str, Any]:
@@ -263,21 +348,23 @@ def _unflushed(
     if promised.asked < promised.stored:
         told = "what only its leader has is lost when that fails, which no cluster counts yet"
         return 0.0, f'variant.acks = "1": {told}; with [{TABLE}], give "all"'
-    if promised.on_disk or not (cluster.outages or cluster.rack_outages):
+    events = [event for event in cluster.events if event.takes_unflushed and event.per_year]
+    if promised.on_disk or not events:
         return 0.0, ""
+    first, racks = f"{EVENTS}{events[0].name}", [event for event in events if event.scope == RACK]
     unflushed_for, per_second = registry.unflushed_for(protocol), _per_second(values, cluster)
-    told = "outages take what is acknowledged and not on disk yet"
+    told = "it takes what is acknowledged and not on disk yet"
     if unflushed_for is None:
-        return 0.0, f"{TABLE}.outages: {told}, and {protocol} does not tell how much that is; let it be on disk first"
-    if cluster.rack_outages and cluster.placement not in (TWO_RACKS, DISTINCT_RACKS):
+        return 0.0, f"{first}: {told}, and {protocol} does not tell how much that is; let it be on disk first"
+    if racks and cluster.placement not in (TWO_RACKS, DISTINCT_RACKS):
         allowed = f"{TWO_RACKS} or {DISTINCT_RACKS}, as {told}, and all copies may be in that rack"
-        return 0.0, f'{TABLE}.placement = "{cluster.placement}": with rack_outages, {allowed}'
+        return 0.0, f'{TABLE}.placement = "{cluster.placement}": with [{EVENTS}{racks[0].name}], {allowed}'
     if not (is_physical and per_second):
         wanted = f"{TABLE}.entries_per_second and {TABLE}.retention, and from rates in seconds (a profile)"
-        return 0.0, f"{TABLE}.outages: {told}; how much that is follows from {wanted}: give these"
+        return 0.0, f"{first}: {told}; how much that is follows from {wanted}: give these"
     unflushed = per_second * unflushed_for(values)
     if unflushed > cluster.entries:
-        return unflushed, f"{TABLE}.outages: {told}, and by the rate of flushes that is more than is stored"
+        return unflushed, f"{first}: {told}, and by the rate of flushes that is more than is stored"
     return unflushed, ""
 
 
@@ -339,7 +426,7 @@ def _check_ledgers(mine: Mapping[str, Any], entries: float, per_ledger: float, w
 
 def _repair_s(mine: Mapping[str, Any], node_bytes: float) -> float:
     """The time to copy what a node stores by all that copy. Raises ConfigError if that is not known."""
-    if not mine["node_loss"] and not mine["outages"] and not mine["rack_outages"]:
+    if not mine["node_loss"] and not any(mine[key] for key in mine if key.endswith(".per_year")):
         return 0.0
     workers = (mine["repair_workers"] or mine["nodes"]) * mine["worker_repair_bandwidth"]
     limits = [mine["nodes"] * mine["repair_bandwidth"], mine["cluster_repair_bandwidth"], workers]
@@ -353,9 +440,6 @@ def _repair_s(mine: Mapping[str, Any], node_bytes: float) -> float:
 
 
 def _check_losses(mine: Mapping[str, Any], cluster: Cluster) -> None:
-    for rate, p in (("outages", "p_lost_in_outage"), ("rack_outages", "p_lost_in_rack_outage")):
-        if mine[rate] and mine[p] == _NOT_GIVEN:
-            raise ConfigError(f"{TABLE}.{p}: missing; a probability, from 0 to 1, that a node does not come back")
     if cluster.window(1) > 1.0:
         slow = max(("detection_delay", "repair_time"), key=lambda name: getattr(cluster, name))
         given = [name for name in _BANDWIDTHS if mine[name]] if slow == "repair_time" else [slow]

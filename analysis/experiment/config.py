@@ -151,15 +151,18 @@ def _build(document: Mapping[str, Any], path: str, overrides: Sequence[str], one
     model, folder = registry.load(document["protocol"]), Path(path).parent
     keys = keys_of(model, scenarios.names(document))
     overridden = [each.strip().removeprefix("grid.") for each in overrides]
-    if has_cluster := cluster.TABLE in document or any(map(cluster.is_key, overridden)):
-        keys |= cluster.keys()
+    has_cluster = cluster.TABLE in document or any(map(cluster.is_key, overridden))
     changed, overriding = settings.with_tables(document, overrides)
     name, overriding = settings.profile_of(document, overriding)
     profile = profiles.load(name, model.name, folder) if name is not None else None
     known = profile.figures if profile else {}
     figures = {name: figure.given for name, figure in known.items() if has_cluster or not cluster.is_key(name)}
+    if has_cluster:
+        others = [*(each.partition("=")[0].strip() for each in overriding), *figures]
+        keys |= cluster.keys(cluster.event_names(document, others))
     in_file = settings.flatten(changed, keys)
     named = [*in_file, *(each.partition("=")[0].strip() for each in overriding)]
+    cluster.check_former([*named, *figures])
     settings.check_known(named, keys, registry.settings(model.name))
     in_place = settings.overridden(overriding, keys)
     read = settings.check(figures, in_file, in_place, keys, scenarios.names(document))

@@ -39,7 +39,9 @@ class Stated(NamedTuple):
 
 def is_stated(given: object) -> bool:
     """Whether a value in a file is a table that may say how well a figure is known."""
-    return isinstance(given, Mapping) and not given.keys().isdisjoint(FIELDS)
+    return isinstance(given, Mapping) and any(
+        field in FIELDS and not isinstance(value, Mapping) for field, value in given.items()
+    )
 
 
 def value_in(given: Any) -> Any:

@@ -14,7 +14,7 @@ one made from data (`quorisk rates`) has the figures that these tell, and all ot
 """
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -95,8 +95,17 @@ def _read(path: Path, document: Mapping[str, Any], folder: Path, within: tuple[s
         raise ConfigError(f"may only have {', '.join(_OWN)} and tables of figures")
     figures = dict(base.figures) if base else {}
     for table, content in tables.items():
-        figures |= {f"{table}.{key}": _figure(f"{table}.{key}", given) for key, given in content.items()}
+        figures |= dict(_figures(table, content))
     return Profile((path, *(base.files if base else ())), protocol, about, figures)
+
+
+def _figures(table: str, content: Mapping[str, Any]) -> Iterator[tuple[str, Figure]]:
+    """The figures of a table and of those in it, by dotted key."""
+    for key, given in content.items():
+        if isinstance(given, Mapping) and given and all(isinstance(each, Mapping) for each in given.values()):
+            yield from _figures(f"{table}.{key}", given)
+        else:
+            yield f"{table}.{key}", _figure(f"{table}.{key}", given)
 
 
 def _figure(name: str, given: object) -> Figure:

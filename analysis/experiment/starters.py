@@ -39,16 +39,19 @@ _SEVERAL = {"bookkeeper": "", "kraft": '; of several kinds of topics, "3/2/all; 
 _EXAMPLES = {"bookkeeper": '"E 3, WQ 3, AQ 2"', "kraft": '"RF 3, min ISR 2, acks all"'}
 _PER_RACK = {"value": 0.27, "low": 0.1, "high": 0.44}
 """Times a year that a rack has an outage."""
-_OUTAGES = f"""rack_outages = {_toml(_PER_RACK)}   # of each rack, a year: Ford et al., OSDI 2010
-p_lost_in_rack_outage = 0.0075    # assumed: as in an outage of the whole cluster"""
-_NO_OUTAGES = "# rack_outages: where copies are in two racks or more"
+_OUTAGES = f"""
+[cluster.events.rack_outage]
+scope = "rack"
+per_year = {_toml(_PER_RACK)}   # of each rack: Ford et al., OSDI 2010
+p_lost = 0.0075                   # assumed: as in an outage of the whole cluster
+"""
 _PER_BROKER = {"value": 0.0157, "error_factor": 2}
 """Times a year that a broker loses its disk: node_loss in the file."""
 _ROLLS, _WINDOW_H = 12, 1.0
 """In a year, as restarts in the file, and how long after one's beginning faults are counted."""
 _RACK_SCENARIO = """
 [scenarios.rack_loses_power]
-per_year = $rack_losses   # $partitions partitions, times rack_outages, / 730
+per_year = $rack_losses   # $partitions partitions, times those of the rack, / 730
 about = "one of the racks of a partition loses power while brokers are restarted one after another"
 simplifications = ["One record is watched, written 2 min after the roll began, on average: docs/kafka.md, any record"]
 incident = true
@@ -141,7 +144,7 @@ def filled(protocol: str, answers: Answers) -> str:
         "per_second": values["entries_per_second"],
         "retention": answers.retention.strip(),
         "entries": f"{entries:.4g}",
-        "rack_outages": _OUTAGES if racks > 1 else _NO_OUTAGES,
+        "rack_outages": _OUTAGES if racks > 1 else "",
     }
     found = Template(FOLDER.joinpath("cluster", f"{protocol}.toml").read_text("utf-8"))
     return found.substitute({**common, **own})
@@ -180,7 +183,7 @@ def _kraft(values: Mapping[str, Any]) -> Mapping[str, Any]:
         "per_partition": f"{_kept(values) / partitions:.4g}",
         "partitions": f"{partitions:,}",
         "zones": zones,
-        "rack_outages": _OUTAGES if zones else _NO_OUTAGES,
+        "rack_outages": _OUTAGES if zones else "",
         "factors": factors,
         "min_isrs": sorted({*(least for _, least, _ in values["quorums"]), *range(1, factors[-1])}),
         "broker_losses": _in_rolls(_PER_BROKER, partitions),

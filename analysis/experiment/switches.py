@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 _OF_CLUSTERS = {
     "scatter_width": ("placement", (RANDOM, TWO_RACKS, DISTINCT_RACKS)),
-    "p_lost_in_outage": ("outages", (0.0,)),
-    "p_lost_in_rack_outage": ("rack_outages", (0.0,)),
     "restart_time": ("restarts", (0.0,)),
     "service_life": ("lifetime_shape", (1.0,)),
     "batches": ("lifetime_shape", (1.0,)),
@@ -74,7 +72,9 @@ def idle(experiment: "Experiment") -> list[str]:
 
 def _of_clusters(experiment: "Experiment") -> Iterator[str]:
     given = [dict(each.source.values) for each in experiment.clusters if each.source]
-    for name, (other, values) in _OF_CLUSTERS.items():
+    events = (f"events.{each.name}." for placed in experiment.clusters[:1] for each in placed.cluster.events)
+    by_event = {f"{event}p_lost": (f"{event}per_year", (0.0,)) for event in events}
+    for name, (other, values) in (_OF_CLUSTERS | by_event).items():
         key, by = f"{TABLE}.{name}", f"{TABLE}.{other}"
         if key in experiment.own and all(each[by] in values for each in given) and any(each[key] for each in given):
             yield f"{key} ({by} = {show(given[0][by])})"

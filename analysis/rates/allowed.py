@@ -88,7 +88,7 @@ def known(
 def _figure(experiment: Experiment, point: GridPoint, key: str, unknown: Unknown) -> Figure:
     if key == PER_YEAR:
         value = _per_year(experiment, point)
-        return Figure(unknown.known, value, value, "year")
+        return Figure(unknown.known, value, value, "year", 1.0)
     value = float(dotted_values(experiment.model, point.point)[key])
     if key.startswith("faults."):
         return Figure(unknown.known, value, value, "trial")

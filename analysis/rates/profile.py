@@ -20,8 +20,8 @@ from quorisk.say.quantities import digits, say_rate
 _OF_CLUSTER = {
     evidence.NODE_LOSSES: "cluster.node_loss",
     evidence.DRIVE_FAILURES: "cluster.node_loss",
-    evidence.OUTAGES: "cluster.outages",
-    evidence.LOST_IN_OUTAGES: "cluster.p_lost_in_outage",
+    evidence.OUTAGES: "cluster.events.power_outage.per_year",
+    evidence.LOST_IN_OUTAGES: "cluster.events.power_outage.p_lost",
 }
 """What they tell of [cluster], in files that have it, beside a key of the protocol; of two kinds, the first."""
 _UNITS = (("days", DAY_S), ("h", 3600), ("s", 1))

@@ -42,6 +42,9 @@ class Figure(NamedTuple):
     """What is expected of it in a year, or in a trial."""
     per: str
     """`year`, `trial`, or `unit of time` if the file has no physical times."""
+    a_year: float | None = None
+    """Years or trials that a year of the cluster shows: of 20 nodes, 20 years. Infinite for what happens all the time;
+    None if that is not known."""
 
 
 class Design(NamedTuple):

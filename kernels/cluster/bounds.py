@@ -6,7 +6,7 @@ from math import comb, inf, perm
 from typing import NamedTuple
 
 from quorisk.kernels.cluster import placement
-from quorisk.kernels.cluster.setting import DISTINCT_RACKS, MOST_COPIES, OUTAGES, TWO_RACKS, Cluster, units
+from quorisk.kernels.cluster.setting import DISTINCT_RACKS, MOST_COPIES, RACK, TWO_RACKS, Cluster, units
 from quorisk.kernels.cluster.ticks import ANYWHERE, Past, Tick
 
 INCIDENTS, ENTRIES = WHAT = ("incidents", "entries")
@@ -68,7 +68,7 @@ class Bounds:
         if not self.known:
             return self.on_a_set(copies)
         # drawing more than one of them from the same rack is likelier than anywhere
-        racked = self.cluster.rack_outages > 0 and copies > 1
+        racked = copies > 1 and any(each.scope == RACK and each.per_year > 0 for each in self.cluster.events)
         near = max(perm(self.cluster.nodes, copies) / self._in_a_rack(size, copies) for size in self.cluster.rack_sizes)
         return (max(1.0, near) if racked else 1.0) / comb(self.cluster.nodes, copies)
 
@@ -85,7 +85,7 @@ class Bounds:
             k = unit.copies
             sets = sum(comb(now.lost, k - j) * moments[j] for j in range(k + 1))
             if unit.only_now:
-                sets = comb(now.lost, k) if now.cause == OUTAGES else 0.0
+                sets = comb(now.lost, k) if now.takes_writers else 0.0
             value += unit.worth * unit.windows * self.expected_on_sets(k) * sets
         return value
 
@@ -103,9 +103,9 @@ class Bounds:
         return min((self.capped(at_random), False), (by_groups, True))
 
     def _at_random(self, before: Sequence[Past | Tick], now: Tick) -> float:
-        value, outage = 0.0, now.cause == OUTAGES
+        value = 0.0
         for i, unit in enumerate(self.units):
-            if unit.only_now and not outage:
+            if unit.only_now and not now.takes_writers:
                 continue
             earlier = [] if unit.only_now else before
             sets = self._sets([*earlier, now], unit.copies) - self._sets(earlier, unit.copies)

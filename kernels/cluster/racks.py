@@ -17,15 +17,23 @@ def in_one_rack(cluster: Cluster) -> dict[int, float]:
     return found
 
 
-def has_room_without(cluster: Cluster) -> bool:
-    """Returns whether the placement still allows an ensemble while a rack is down, whichever it is."""
+def has_room_without(cluster: Cluster, a_rack: bool = True) -> bool:
+    """Returns whether the placement still allows an ensemble while a rack is down, or else a node, whichever it is."""
     if known := catalogue(cluster):
+        if not a_rack:
+            return not frozenset[int]().union(known[0]).intersection(*known)
         return all(
             any(not any(first <= node < end for node in group) for group in known)
             for first, end in pairwise(cluster.rack_starts)
         )
-    smallest = sorted(_sizes(cluster))[:-1]  # the largest is down
-    return bool(smallest) and bool(filled(allowed(cluster), cluster.ensemble_size, smallest)[-1] > 0.0)
+    sizes, parts = _sizes(cluster), allowed(cluster)
+    for down in {*sizes}:
+        left = list(sizes)
+        left.remove(down)
+        left += [] if a_rack or down == 1 else [down - 1]
+        if not left or filled(parts, cluster.ensemble_size, left)[-1] == 0.0:
+            return False
+    return True
 
 
 def _of_any(cluster: Cluster) -> Iterator[tuple[int, float]]:

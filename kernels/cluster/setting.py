@@ -1,9 +1,9 @@
 """A cluster as numbers: nodes and racks, what is stored and where, how nodes are lost and repaired. Time is in years.
 
-A *tick* is an instant at which nodes lose all that they store: one node alone, or those that do not come back from an
-outage of the whole cluster or of a rack. The copies of the b nodes that one tick takes are made anew in their place:
-each of them at t + detection_delay + b x repair_time x U, U uniform on (0, 1) and independent for each ledger. An
-*incident* is a tick at which something loses its last copy.
+A *tick* is an instant at which nodes lose all that they store: one node alone, or those that an event takes, such as an
+outage of the whole cluster, of a rack, or a bad batch of disks. The copies of the b nodes that one tick takes are made
+anew in their place: each of them at t + detection_delay + b x repair_time x U, U uniform on (0, 1) and independent for
+each ledger. An *incident* is a tick at which something loses its last copy.
 """
 
 from collections.abc import Mapping
@@ -11,11 +11,12 @@ from itertools import accumulate
 from typing import NamedTuple
 
 RANDOM, TWO_RACKS, DISTINCT_RACKS, COPYSETS = PLACEMENTS = ("random", "two_racks", "distinct_racks", "copysets")
-SINGLES, OUTAGES, RACK_OUTAGES, THIN = CAUSES = ("single_losses", "outages", "rack_outages", "thin_entries")
-"""What an incident is put down to: the kind of its tick; or, where that took no whole write set, thin entries."""
+SCOPES = CLUSTER, RACK, BATCH, NODE = "cluster", "rack", "batch", "node"
+SINGLES, THIN = "single_losses", "thin_entries"
+"""Causes of incidents that are no events: a node lost alone, and a tick that took no whole write set."""
 MOST_COPIES = 8
 """Of an ensemble."""
-VERSION = 4
+VERSION = 5
 """Counted up with every change of what years of a cluster are: results of different versions never merge."""
 
 
@@ -28,6 +29,26 @@ class Thin(NamedTuple):
     heals: bool
     """Whether their writer sees to the other copies if it lives: then only outages of the whole cluster, which take
     writers as well, can lose them."""
+
+
+class Event(NamedTuple):
+    """A common cause: nodes that are lost at one instant, each with the same probability, independently."""
+
+    name: str
+    scope: str
+    """Where its nodes are, one of SCOPES: the whole cluster, a rack, a batch of random nodes, or one node."""
+    per_year: float
+    """How often it happens: to the cluster, or to some batch of its nodes; or to each rack, or to each node."""
+    p_lost: float
+    batch: int = 0
+    """The nodes of a batch, which are other ones each time."""
+    takes_unflushed: bool = False
+    """Whether it takes what is in memory only, at all of its nodes and, of the whole cluster, at its writers."""
+
+    @property
+    def takes_writers(self) -> bool:
+        """Whether it takes everything that is in memory only, in the whole cluster."""
+        return self.scope == CLUSTER and self.takes_unflushed
 
 
 class Cluster(NamedTuple):
@@ -50,11 +71,7 @@ class Cluster(NamedTuple):
     detection_delay: float = 0.0
     repair_time: float = 0.0
     """To copy what one node stores, by all that copy."""
-    outages: float = 0.0
-    p_lost_in_outage: float = 0.0
-    rack_outages: float = 0.0
-    """Of each rack."""
-    p_lost_in_rack_outage: float = 0.0
+    events: tuple[Event, ...] = ()
     thin: tuple[Thin, ...] = ()
     repair_queue: bool = False
     """Ticks are repaired one after another, as if by one team; else at the same time, none the slower for it."""
@@ -93,21 +110,43 @@ class Cluster(NamedTuple):
         return self.lifetime_shape != 1.0
 
     @property
-    def causes(self) -> tuple[str, ...]:
-        """Those of CAUSES that there may be."""
-        may_be = (
-            self.node_loss,
-            self.outages * self.p_lost_in_outage,
-            self.rack_outages * self.p_lost_in_rack_outage,
-            sum(each.number for each in self.thin),
-        )
-        return tuple(cause for cause, rate in zip(CAUSES, may_be, strict=True) if rate > 0)
+    def causes(self) -> Mapping[str, bool]:
+        """What an incident may be put down to, SINGLES first and THIN last, and whether there is any of it."""
+        of_events = {event.name: self.hits_of(event) > 0.0 for event in self.events}
+        return {SINGLES: self.node_loss > 0.0, **of_events, THIN: any(each.number > 0.0 for each in self.thin)}
+
+    def scopes_of(self, event: Event) -> Mapping[int, int]:
+        """Returns how many groups of nodes an event may happen to, by their number of nodes."""
+        return {
+            CLUSTER: {self.nodes: 1},
+            RACK: self.rack_sizes,
+            BATCH: {event.batch: 1},
+            NODE: {1: self.nodes},
+        }[event.scope]
+
+    def hits_of(self, event: Event) -> float:
+        """Returns how often a year an event takes a given node, if it is up."""
+        return event.per_year * event.p_lost * (event.batch / self.nodes if event.scope == BATCH else 1.0)
 
     @property
     def hits(self) -> float:
         """How often a tick takes a node, if it is up."""
-        in_outages = self.outages * self.p_lost_in_outage + self.rack_outages * self.p_lost_in_rack_outage
-        return self.node_loss + in_outages
+        return self.node_loss + sum(map(self.hits_of, self.events))
+
+    @property
+    def outages(self) -> float:
+        """How often a year everything goes that is in memory only."""
+        return sum(event.per_year for event in self.events if event.takes_writers)
+
+    def with_outages(self, factor: float) -> "Cluster":
+        """Returns the cluster with so many times as many events that take everything in memory."""
+        scaled = {each: each._replace(per_year=factor * each.per_year) for each in self.events if each.takes_writers}
+        return self._replace(events=tuple(scaled.get(each, each) for each in self.events))
+
+    def with_repair(self, factor: float) -> "Cluster":
+        """Returns the cluster whose repairs begin after so many times as long, and take so many times as long."""
+        delay, time = factor * self.detection_delay, factor * self.repair_time
+        return self._replace(detection_delay=delay, repair_time=time)
 
     @property
     def utilization(self) -> float:

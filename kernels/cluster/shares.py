@@ -20,7 +20,7 @@ from quorisk.kernels.cluster.fate import Down, compiled, kinds_of, room_for
 from quorisk.kernels.cluster.groups import Places, Room, begin_with_a_group, ways
 from quorisk.kernels.cluster.history import Repair, at, forget, no_history, nodes_up, seen_late
 from quorisk.kernels.cluster.placement import catalogue, law_of
-from quorisk.kernels.cluster.setting import CAUSES, OUTAGES, THIN, Cluster, units
+from quorisk.kernels.cluster.setting import Cluster, units
 from quorisk.kernels.cluster.sizes import IN_ENTRIES, IN_LEDGERS, Sizes, bin_of, draw_size, no_sizes
 from quorisk.kernels.cluster.strata import Row, Strata
 from quorisk.kernels.cluster.ticks import ANYWHERE, Past, Tick
@@ -33,7 +33,6 @@ MOST_OLD = 128
 SHARE, SHARE_SQUARED, NOT_FIRST, NOT_FIRST_SQUARED, LATE, LATE_SQUARED = range(6)
 """Sums over draws: shares; those of incidents that follow another within the time looked at; and, as part of the most
 there may be, the time that `history.seen_late` says."""
-_THIN = CAUSES.index(THIN)
 
 
 class Rows(NamedTuple):
@@ -54,7 +53,7 @@ class Kinds(NamedTuple):
     span: np.ndarray  # float64, years
     rates: np.ndarray  # float64, added up
     cause: np.ndarray  # int64
-    outage: np.ndarray  # bool
+    takes_writers: np.ndarray  # bool
 
 
 class Limits(NamedTuple):
@@ -77,7 +76,7 @@ class Shares(NamedTuple):
     whole: float
     """Weight x bound of all these strata, a year: what shares are shares of."""
     sums: np.ndarray  # float64: see SHARE and its like
-    by_cause: np.ndarray  # float64 [cause, 2]: shares and their squares
+    by_cause: np.ndarray  # float64 [cause, 2]: shares and their squares, by `Cluster.causes`
     late: float
     """What LATE counts in: the chance of being wrong that a draw has at most."""
     sizes: Sizes
@@ -100,7 +99,7 @@ def draw(
     """
     rows = [row for row in found.rows if isnan(row.value) != solved]
     whole = sum(row.weight * row.bound for row in rows)
-    sums, by_cause, sizes = np.zeros(6), np.zeros((len(CAUSES), 2)), no_sizes()
+    sums, by_cause, sizes = np.zeros(6), np.zeros((len(cluster.causes), 2)), no_sizes()
     if not rows or draws == 0:
         return Shares(0, whole, sums, by_cause, 0.0, sizes)
     law, kinds = law_of(cluster), kinds_of(units(cluster))
@@ -115,7 +114,7 @@ def draw(
     most_taken = taken + int(now.lost.max()) + MOST_OLD * int(before.lost.max(initial=1))
 
     def run(first: int) -> tuple[int, np.ndarray, np.ndarray, Sizes]:
-        num, parts = min(CHUNK, draws - first), (np.zeros(6), np.zeros((len(CAUSES), 2)), no_sizes())
+        num, parts = min(CHUNK, draws - first), (np.zeros(6), np.zeros_like(by_cause), no_sizes())
         down = Down(np.zeros(cluster.nodes, np.int64), np.zeros(cluster.nodes))
         room = _room(cluster, table.past.shape[1] + 1 + MOST_OLD, most_taken)
         history = no_history(table.past.shape[1] + 1 + MOST_OLD, most_taken)
@@ -145,14 +144,14 @@ def _table(rows: list[Row]) -> Rows:
 
 
 def _kinds(ticks: tuple[Past | Tick, ...], cluster: Cluster) -> Kinds:
-    causes = [each.cause if isinstance(each, Tick) else "" for each in ticks]
+    numbers = {cause: number for number, cause in enumerate(cluster.causes)}
     return Kinds(
         np.array([each.lost for each in ticks], np.int64),
         np.array([each.rack for each in ticks], np.int64),
         np.array([cluster.span(each.lost) for each in ticks]),
         np.cumsum([each.rate for each in ticks]),
-        np.array([CAUSES.index(cause) if cause else -1 for cause in causes], np.int64),
-        np.array([each.outage if isinstance(each, Past) else each.cause == OUTAGES for each in ticks], np.bool_),
+        np.array([numbers[each.cause] if isinstance(each, Tick) else -1 for each in ticks], np.int64),
+        np.array([each.takes_writers for each in ticks], np.bool_),
     )
 
 
@@ -190,7 +189,7 @@ def _draws(
             room.forced[j] = -1
         if weight == 0.0:
             continue
-        outage = now.outage[rows.now[row]]
+        outage = now.takes_writers[rows.now[row]]
         log_ledgers, log_all, entries = at(last, history, repair, law, kinds, outage, nodes, down, found)
         late = min(1.0, seen_late(last, history, repair, nodes, limits.window) * limits.late)
         sums[LATE] += late
@@ -205,8 +204,8 @@ def _draws(
         _add(IN_LEDGERS, in_ledgers, share, sizes)
         thin = share * (np.exp(log_ledgers) - np.exp(log_all)) / value
         cause = now.cause[rows.now[row]]
-        by_cause[_THIN, 0] += thin
-        by_cause[_THIN, 1] += thin * thin
+        by_cause[-1, 0] += thin
+        by_cause[-1, 1] += thin * thin
         by_cause[cause, 0] += share - thin
         by_cause[cause, 1] += (share - thin) * (share - thin)
         not_first = 0.0
@@ -214,7 +213,7 @@ def _draws(
             log_before = 0.0
             for j in range(last):
                 if history.age[j] < limits.memory:
-                    outage = before.outage[room.kind[j]]
+                    outage = before.takes_writers[room.kind[j]]
                     log_before += at(j, history, repair, law, kinds, outage, nodes, down, found)[1]
                     forget(j, history, nodes)
             not_first = -share * np.expm1(log_before)

@@ -12,7 +12,7 @@ from quorisk.kernels.cluster import placement
 from quorisk.kernels.cluster.bounds import INCIDENTS
 from quorisk.kernels.cluster.draws import log_none
 from quorisk.kernels.cluster.fate import Down, compiled, fate, kinds_of, room_for
-from quorisk.kernels.cluster.setting import DISTINCT_RACKS, OUTAGES, RANDOM, TWO_RACKS, Cluster, units
+from quorisk.kernels.cluster.setting import DISTINCT_RACKS, RANDOM, TWO_RACKS, Cluster, units
 from quorisk.kernels.cluster.ticks import ANYWHERE, Past, Tick
 
 _MOST_LOST, _MOST_PATTERNS = 30, 500
@@ -48,7 +48,7 @@ class Solver:
         )
         if not patterns or len(patterns) > _MOST_PATTERNS:
             return nan
-        return sum(chance * self._lost_with(nodes, now.cause == OUTAGES) for chance, nodes in patterns)
+        return sum(chance * self._lost_with(nodes, now.takes_writers) for chance, nodes in patterns)
 
     def _lost_with(self, nodes: list[int], outage: bool) -> float:
         down = Down(np.array(nodes, np.int64), np.ones(len(nodes)))

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from scipy.optimize import brentq
 
 from quorisk.kernels.cluster.bounds import Bounds, moments_of
-from quorisk.kernels.cluster.setting import OUTAGES, Cluster
+from quorisk.kernels.cluster.setting import Cluster
 from quorisk.kernels.cluster.solved import Solver
 from quorisk.kernels.cluster.ticks import ANYWHERE, Past, Tick, ticks
 
@@ -75,7 +75,7 @@ def strata(cluster: Cluster, what: str) -> Strata:
     before = _past(cluster, every)
     moments = moments_of([(each.lost, each.mean) for each in before])
     now, left_out = _without_rarest(every, moments, bounds)
-    left_out += missing * bounds.capped(bounds.linear(moments, Tick(OUTAGES, ANYWHERE, cluster.nodes, 1.0)))
+    left_out += missing * bounds.capped(bounds.linear(moments, Tick("", ANYWHERE, cluster.nodes, 1.0, True)))
 
     @cache
     def potential(lost: int) -> float:
@@ -117,11 +117,11 @@ def _still_waits(cluster: Cluster, past: Sequence[Past]) -> float:
 
 
 def _past(cluster: Cluster, now: list[Tick]) -> list[Past]:
-    """The kinds of ticks before, whatever their causes but for outages that take writers."""
+    """The kinds of ticks before, whatever their causes, but for those that take writers."""
     writers = any(thin.heals for thin in cluster.thin)
     rates: dict[tuple[int, int, bool], float] = {}
     for tick in now:
-        key = tick.rack, tick.lost, writers and tick.cause == OUTAGES
+        key = tick.rack, tick.lost, writers and tick.takes_writers
         rates[key] = rates.get(key, 0.0) + tick.rate
     return [Past(*key, rate, cluster.span(key[1])) for key, rate in rates.items()]
 

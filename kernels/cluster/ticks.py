@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import betainc, gammaln, xlog1py, xlogy
 
-from quorisk.kernels.cluster.setting import OUTAGES, RACK_OUTAGES, SINGLES, Cluster
+from quorisk.kernels.cluster.setting import RACK, SINGLES, Cluster
 
 ANYWHERE = -1
 """In place of a rack's size: a tick takes any nodes."""
@@ -20,6 +20,8 @@ class Tick(NamedTuple):
     lost: int
     rate: float
     """A year."""
+    takes_writers: bool = False
+    """Whether everything goes that is in memory only, in the whole cluster."""
 
 
 class Past(NamedTuple):
@@ -27,8 +29,8 @@ class Past(NamedTuple):
 
     rack: int
     lost: int
-    outage: bool
-    """Whether it is known for an outage of the whole cluster, where that matters."""
+    takes_writers: bool
+    """Whether it is known to, where that matters."""
     rate: float
     span: float
     """For how long it matters, in years."""
@@ -40,20 +42,18 @@ class Past(NamedTuple):
 
 
 def ticks(cluster: Cluster, negligible: float = 1e-30) -> tuple[list[Tick], float]:
-    """Returns the kinds of ticks that take nodes, and the rate of those left out: outages that take so many that their
-    rate is below `negligible` of all outages."""
+    """Returns the kinds of ticks that take nodes, and the rate of those left out: events that take so many that their
+    rate is below `negligible` of the event's."""
     found, left_out = [], 0.0
     if cluster.node_loss > 0:
         found.append(Tick(SINGLES, ANYWHERE, 1, cluster.nodes * cluster.node_loss))
-    outages = [(OUTAGES, ANYWHERE, cluster.nodes, cluster.outages, cluster.p_lost_in_outage)]
-    outages += [
-        (RACK_OUTAGES, size, size, cluster.rack_outages * number, cluster.p_lost_in_rack_outage)
-        for size, number in cluster.rack_sizes.items()
-    ]
-    for cause, rack, nodes, rate, p in outages:
+    groups = [(event, *group) for event in cluster.events for group in cluster.scopes_of(event).items()]
+    for event, nodes, number in groups:
+        rate, rack = event.per_year * number, nodes if event.scope == RACK else ANYWHERE
         for lost in range(1, nodes + 1 if rate > 0 else 0):
-            found.append(Tick(cause, rack, lost, rate * float(p_lost(nodes, p, lost))))
-            rest = float(betainc(lost + 1, nodes - lost, p)) if lost < nodes else 0.0
+            chance = float(p_lost(nodes, event.p_lost, lost))
+            found.append(Tick(event.name, rack, lost, rate * chance, event.takes_writers))
+            rest = float(betainc(lost + 1, nodes - lost, event.p_lost)) if lost < nodes else 0.0
             if rest < negligible:
                 left_out += rate * rest
                 break

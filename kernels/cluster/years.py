@@ -16,11 +16,11 @@ from quorisk.kernels.cluster.draws import SIZES, YEARS, begin, below, exponentia
 from quorisk.kernels.cluster.fate import Down, compiled, fate, kinds_of, room_for
 from quorisk.kernels.cluster.history import Repair, nodes_up, share_missing
 from quorisk.kernels.cluster.placement import law_of
-from quorisk.kernels.cluster.setting import CAUSES, OUTAGES, RACK_OUTAGES, SINGLES, THIN, Cluster, units
+from quorisk.kernels.cluster.setting import RACK, Cluster, units
 from quorisk.kernels.cluster.sizes import BINS, IN_ENTRIES, IN_LEDGERS, bin_of, draw_size
 from quorisk.kernels.cluster.ticks import p_lost
 from quorisk.kernels.errors import RunError
-from quorisk.kernels.ops import jitable, jitable_apart
+from quorisk.kernels.ops import jitable_apart
 
 UNIT = 2.0**-60
 """Of sums over years."""
@@ -28,13 +28,11 @@ WEIGHT_UNIT = 2.0**-40
 """Of the incidents in a bin of sizes."""
 ANY, ANY_SQUARED, INCIDENTS, INCIDENTS_SQUARED, ENTRIES, ENTRIES_SQUARED, BY_CAUSE = range(7)
 """What is summed up: P(anything is lost in the year), incidents, and entries as a part of all that are stored, each
-with its square; then so the incidents of each of CAUSES."""
-NUM_SUMS = BY_CAUSE + 2 * len(CAUSES)
+with its square; then so the incidents of each of `Cluster.causes`."""
 _CHUNK = 4096
 _HALF, _MOST = 2.0**30, 2.0**19
-_SINGLE, _OUTAGE, _RACK, _THIN = (CAUSES.index(cause) for cause in (SINGLES, OUTAGES, RACK_OUTAGES, THIN))
 _WARM_UP = 1e-9
-"""Chance of an outage after which repair takes longer than a year's warm-up allows for."""
+"""Chance of an event after which repair takes longer than a year's warm-up allows for."""
 _REMEMBERED = 1e-6
 """What a year may still remember of all nodes being up at the beginning of its warm-up."""
 _LEAST_WINDOWS, _MOST_WINDOWS = 2.0, 100.0
@@ -66,12 +64,11 @@ class Tally(NamedTuple):
 class Rates(NamedTuple):
     """How often what happens, a year."""
 
-    single: float
-    outage: float
-    rack: float
-    in_outage: np.ndarray  # float64: P(at most so many nodes are lost)
-    in_large_rack: np.ndarray
-    in_small_rack: np.ndarray
+    total: float
+    events: np.ndarray  # float64 by event, added up; the rest is nodes lost alone
+    in_a_rack: np.ndarray  # bool by event
+    takes_writers: np.ndarray  # bool by event
+    at_most: np.ndarray  # float64 [event, in a smaller rack, nodes]: P(so many are lost at most)
     first_of_rack: np.ndarray  # int64 by rack, and the end
     num_large: int
 
@@ -99,9 +96,9 @@ class Streams(NamedTuple):
     sizes: np.ndarray
 
 
-def no_years() -> Tally:
-    """Returns the tally of no years."""
-    return Tally(0, (0,) * NUM_SUMS, np.zeros((2, BINS), np.int64), np.zeros((2, BINS)))
+def no_years(cluster: Cluster) -> Tally:
+    """Returns the tally of no years of a cluster."""
+    return Tally(0, (0,) * (BY_CAUSE + 2 * len(cluster.causes)), np.zeros((2, BINS), np.int64), np.zeros((2, BINS)))
 
 
 def simulate(
@@ -127,7 +124,7 @@ def simulate(
 
     def run(first: int) -> Tally:
         num = min(_CHUNK, last - first)
-        sums, weight = np.zeros((NUM_SUMS, 2), np.int64), np.zeros((2, BINS), np.int64)
+        sums, weight = np.zeros((len(total.sums), 2), np.int64), np.zeros((2, BINS), np.int64)
         largest, nodes = np.zeros((2, BINS)), nodes_up(cluster.nodes)
         down = Down(np.zeros(cluster.nodes, np.int64), np.zeros(cluster.nodes))
         losses = _room_for_losses(cluster, warm_up)
@@ -139,7 +136,7 @@ def simulate(
             )
         return Tally(num, tuple((int(high) << 30) + int(low) for high, low in sums), weight, largest)
 
-    total = no_years()
+    total = no_years(cluster)
     with ThreadPoolExecutor(threads) as pool:
         for part in pool.map(run, range(first_year, last, _CHUNK)):
             total = total.plus(part)
@@ -150,10 +147,11 @@ def simulate(
 
 def warm_up_of(cluster: Cluster) -> float:
     """Returns for how long before a year nodes are looked at, so that it does not begin with all of them up."""
-    p, most = max(cluster.p_lost_in_outage, cluster.p_lost_in_rack_outage), 1
-    if cluster.outages + cluster.rack_outages > 0 and p > 0:
-        chances = np.cumsum(p_lost(cluster.nodes, p, np.arange(cluster.nodes + 1)))
-        most = min(cluster.nodes, int(np.searchsorted(chances, 1.0 - _WARM_UP)) + 1)
+    most = 1
+    for event in cluster.events:
+        nodes = max(cluster.scopes_of(event)) if cluster.hits_of(event) > 0.0 else 1
+        chances = np.cumsum(p_lost(nodes, event.p_lost, np.arange(nodes + 1)))
+        most = max(most, min(nodes, int(np.searchsorted(chances, 1.0 - _WARM_UP)) + 1))
     window = cluster.window(most)
     warm_up = _windows(cluster.hits * window) * window
     if cluster.repair_queue:
@@ -180,18 +178,20 @@ def _windows(hits: float) -> float:
 
 
 def _rates(cluster: Cluster) -> Rates:
-    large, small = max(cluster.rack_sizes), min(cluster.rack_sizes)
-
-    def at_most(nodes: int, p: float) -> np.ndarray:
-        return np.cumsum(p_lost(nodes, p, np.arange(nodes + 1)))
-
+    large, events = max(cluster.rack_sizes), cluster.events
+    at_most = np.full((len(events), 2, cluster.nodes + 1), np.inf)
+    for i, event in enumerate(events):
+        sizes = cluster.scopes_of(event)
+        for j, nodes in enumerate((max(sizes), min(sizes))):
+            at_most[i, j, :nodes] = np.cumsum(p_lost(nodes, event.p_lost, np.arange(nodes)))
+    single = 0.0 if cluster.is_ageing else cluster.nodes * cluster.node_loss
+    often = np.cumsum([event.per_year * sum(cluster.scopes_of(event).values()) for event in events], dtype=np.float64)
     return Rates(
-        cluster.nodes * cluster.node_loss,
-        cluster.outages,
-        cluster.racks * cluster.rack_outages,
-        at_most(cluster.nodes, cluster.p_lost_in_outage),
-        at_most(large, cluster.p_lost_in_rack_outage),
-        at_most(small, cluster.p_lost_in_rack_outage),
+        (float(often[-1]) if events else 0.0) + single,
+        often,
+        np.array([event.scope == RACK for event in events], np.bool_),
+        np.array([event.takes_writers for event in events], np.bool_),
+        at_most,
         np.array(cluster.rack_starts, np.int64),
         cluster.rack_sizes[large],
     )
@@ -223,7 +223,7 @@ def _years(
             order = np.argsort(losses.time[:num_losses])
         year[:] = 0.0
         _year(
-            streams, law, kinds, rates, repair, is_ageing, warm_up, losses, order,
+            streams, law, kinds, rates, repair, warm_up, losses, order,
             nodes, down, taken, marks, found, year, weight, largest,
         )  # fmt: skip
         nodes.until[:] = -np.inf
@@ -275,24 +275,23 @@ def _losses(stream, num_nodes, ageing, warm_up, losses):
 
 @jitable_apart
 def _year(
-    streams, law, kinds, rates, repair, is_ageing, warm_up, losses, order,
+    streams, law, kinds, rates, repair, warm_up, losses, order,
     nodes, down, taken, marks, found, year, weight, largest,
 ):  # fmt: skip
     """One year: writes to `year` what it adds to ANY, as log P(nothing is lost), to INCIDENTS, ENTRIES and causes."""
-    total = rates.outage + rates.rack + (0.0 if is_ageing else rates.single)
-    drawn = -warm_up + exponential(streams.ticks) / total if total > 0.0 else np.inf
+    drawn = -warm_up + exponential(streams.ticks) / rates.total if rates.total > 0.0 else np.inf
     place, num, busy = 0, 0, -np.inf
     while True:
         listed = losses.time[order[place]] if place < len(order) else np.inf
-        time, cause, lost = min(drawn, listed), _SINGLE, 1
+        time, cause, lost = min(drawn, listed), 0, 1
         if time >= 1.0:
             return
         if listed < drawn:
             taken[0] = losses.node[order[place]]
             place += 1
         else:
-            drawn += exponential(streams.ticks) / total
-            cause, lost = _tick(streams.ticks, law, rates, total, taken, marks)
+            drawn += exponential(streams.ticks) / rates.total
+            cause, lost = _tick(streams.ticks, law, rates, taken, marks)
         if lost == 0:
             continue
         start = time + repair.detection_delay
@@ -306,7 +305,8 @@ def _year(
             continue
         for i in range(num):
             down.share[i] = 1.0 if i >= old else share_missing(nodes, down.node[i], time)
-        log_ledgers, log_all, entries = fate(law, kinds, down, old, num, cause == _OUTAGE, found)
+        takes_writers = cause > 0 and rates.takes_writers[cause - 1]
+        log_ledgers, log_all, entries = fate(law, kinds, down, old, num, takes_writers, found)
         if log_all < 0.0:
             value = -np.expm1(log_all)
             thin = max(0.0, value + np.expm1(log_ledgers))
@@ -314,33 +314,30 @@ def _year(
             year[INCIDENTS] += value
             year[ENTRIES] += entries
             year[BY_CAUSE + 2 * cause] += value - thin
-            year[BY_CAUSE + 2 * _THIN] += thin
+            year[len(year) - 2] += thin
             in_entries, in_ledgers = draw_size(streams.sizes, law, kinds, found)
             _count(IN_ENTRIES, in_entries, value, weight, largest)
             _count(IN_LEDGERS, in_ledgers, value, weight, largest)
 
 
 @jitable_apart
-def _tick(stream, law, rates, total, taken, marks):
-    """Draws what happens, and writes the nodes that it takes. Returns its cause, and how many they are."""
-    which, cause, lost, first, among = uniform(stream) * total, _SINGLE, 1, 0, law.nodes
-    if which < rates.outage:
-        cause, lost = _OUTAGE, _num_lost(rates.in_outage, stream)
-    elif which < rates.outage + rates.rack:
-        rack = below(stream, len(rates.first_of_rack) - 1)
-        first = rates.first_of_rack[rack]
-        among = rates.first_of_rack[rack + 1] - first
-        cause = _RACK
-        lost = _num_lost(rates.in_large_rack if rack < rates.num_large else rates.in_small_rack, stream)
+def _tick(stream, law, rates, taken, marks):
+    """Draws what happens, and writes the nodes that it takes. Returns the number of its cause, and how many they
+    are."""
+    event = np.searchsorted(rates.events, uniform(stream) * rates.total, "right")
+    cause, lost, first, among, small = 0, 1, 0, law.nodes, 0
+    if event < len(rates.events):
+        cause = event + 1
+        if rates.in_a_rack[event]:
+            rack = below(stream, len(rates.first_of_rack) - 1)
+            first = rates.first_of_rack[rack]
+            among = rates.first_of_rack[rack + 1] - first
+            small = int(rack >= rates.num_large)
+        lost = np.searchsorted(rates.at_most[event, small], uniform(stream), "right")
     others(stream, lost, first, among, taken, 0, marks)
     for i in range(lost):
         marks[taken[i]] = 0
     return cause, lost
-
-
-@jitable
-def _num_lost(at_most, stream):
-    return min(np.searchsorted(at_most, uniform(stream), "right"), len(at_most) - 1)
 
 
 @jitable_apart

@@ -1,6 +1,7 @@
 """What a protocol promises of an acknowledged entry: the form of what `promise` returns in a protocol's `promises`."""
 
 from collections.abc import Callable, Mapping
+from math import inf
 from typing import Any, NamedTuple
 
 
@@ -27,6 +28,15 @@ class Promise(NamedTuple):
     """What a zone is called."""
     provided: str = ""
     """What else a node may do that loses data for all that, in words: ", but no empty restart"."""
+
+    replaced_after: float = inf
+    """How long a writer waits for a node that is down before it goes on with another one, in model time; infinite if
+    it never does, as a partition's replicas stay where they are."""
+
+    @property
+    def stops_with_one(self) -> bool:
+        """Whether writes stop while any one of the nodes that have copies is down."""
+        return self.copies == self.stored and self.replaced_after == inf
 
     @property
     def survives(self) -> str:

@@ -7,7 +7,7 @@ from rich.console import Console
 
 from quorisk.analysis.cluster import sampled
 from quorisk.analysis.cluster.answer import Answer
-from quorisk.analysis.cluster.availability import RackDown, Unavailable
+from quorisk.analysis.cluster.availability import RackDown, Unavailable, Writing
 from quorisk.analysis.cluster.figures import Figure
 from quorisk.command.show import make_table
 from quorisk.say import numbers, text
@@ -18,6 +18,7 @@ _METHODS = {
     sampled.METHOD: "{years:,} years of the cluster drawn at random",
 }
 _LARGEST = " The one of entries lost a year takes the largest incident that was drawn for the largest there is."
+_UNTIL = "until other nodes take the places of those that are down"
 _SAME = 0.999
 """Incidents of so many times the rate of the next smaller size are not told apart."""
 _KNOWN = 2.0
@@ -110,7 +111,7 @@ def _sizes(found: Answer, out: Console) -> None:
 def _causes(found: Answer) -> str:
     causes = {name: cause for name, cause in found.losses.by_cause.items() if cause.share > 0.0}
     ranked = sorted(causes, key=lambda name: -causes[name].share)
-    return ", ".join(f"{text.CAUSES[name]} ({numbers.share(causes[name].share)})" for name in ranked)
+    return ", ".join(f"{text.cause(name)} ({numbers.share(causes[name].share)})" for name in ranked)
 
 
 def _at_least(found: Answer) -> str:
@@ -138,12 +139,23 @@ def _availability(found: Answer, out: Console) -> None:
             out.print(_unavailable(verb, state), soft_wrap=True)
     if available.outage_s_per_year:
         out.print(f"The whole cluster is out for {say_time(available.outage_s_per_year)} a year.", soft_wrap=True)
+    if available.writing:
+        out.print(_writing(available.writing), soft_wrap=True)
     if available.rack_down:
         out.print(_rack_down(available.rack_down), soft_wrap=True)
 
 
+def _writing(writing: Writing) -> str:
+    until = _UNTIL if writing.has_room else "as long as it lasts"
+    part = f"{numbers.share(_whole(writing.node_down))} of ledgers take no writes {until}"
+    said = f"While one node is down: {part if writing.node_down else 'all ledgers take writes'}."
+    if writing.minutes_per_year is None:
+        return said
+    return f"{said} A ledger takes none for {numbers.plain(writing.minutes_per_year, 2)} minutes a year on average."
+
+
 def _rack_down(down: RackDown) -> str:
-    until = "until other nodes take the places of those that are down" if down.has_room else "as long as it lasts"
+    until = _UNTIL if down.has_room else "as long as it lasts"
     ways = [
         (down.reading, "all ledgers can be read", "cannot be read (entries in them are lost if it is gone for good)"),
         (down.closing, "all can be closed", "cannot be closed"),

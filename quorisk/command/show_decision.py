@@ -1,5 +1,6 @@
 """Choices as people read them: rich tables on a console."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -20,8 +21,8 @@ MOST_LINES, _A_SCREEN = 40, 7
 _IN_TABLE = ("it stores", "it survives", "a write takes")
 """Facts that the table of designs has as well."""
 DESIGN, MEETS, STUCK = "design", "targets", "gets stuck"
-_PROMISED = ("interval", "an incident", "entries a year", "copies", "survives", "p99, ms", "stores")
-_NEEDED = ("stores", "interval", "entries a year", "copies", "survives", "p99, ms")
+_PROMISED = ("interval", "an incident", "entries a year", "copies", "survives", "p99, ms", "no writes, min", "stores")
+_NEEDED = ("stores", "no writes, min", "interval", "entries a year", "copies", "survives", "p99, ms")
 """Headings of columns that may be left out: in their order, and the least needed first."""
 _MORE = ("--break-even", "all")
 _NARROWEST = 14
@@ -119,6 +120,7 @@ def _columns(advice: Advice, losses: str, most: int) -> dict[str, list[str]]:
             "stores": numbers.size(worst["stored_bytes"]) if "stored_bytes" in worst else "",
             "survives": worst.get("survives", ""),
             "p99, ms": numbers.plain(worst["write_p99_ms"]) if "write_p99_ms" in worst else "",
+            "no writes, min": _minutes(worst),
             MEETS: design.verdict(advice.target) if advice.has_targets else "",
             STUCK: "" if advice.has_targets else numbers.plain(design.p_stuck()),
         }
@@ -158,6 +160,12 @@ def _longest(*texts: Sequence[str]) -> int:
 
 def _incident(worst: Mapping[str, Any]) -> str:
     return f"{'≥ ' if loses_at_least(worst) else ''}{numbers.in_full(worst['incident_p50'])}"
+
+
+def _minutes(worst: Mapping[str, Any]) -> str:
+    """The minutes of a year for which a ledger takes no writes; empty if there are none, or nobody knows."""
+    minutes = worst.get("write_minutes_lost_per_year", 0.0)
+    return numbers.plain(minutes, 2) if 0.0 < minutes < math.inf else ""
 
 
 def _losses(design: Design) -> str:

@@ -28,7 +28,7 @@ def test_one_design(quorisk, on_a_cluster):
     assert (code, err) == (0, "")
     assert out.startswith("Data is lost once in 2,260 years, 88")
     assert "│ P(any loss in a year)    │ 4.42 × 10⁻⁴ │" in out
-    assert "Incidents are caused by an outage of the whole cluster (99.4%), nodes lost one by one (0.57" in out
+    assert "Incidents are caused by power outage (99.4%), nodes lost one by one (0.57" in out
     assert "100,000 entries once in 2,270 years; 1,000,000 entries once in" in out
     assert (
         "Ledgers that cannot be closed, as nodes do not answer: 1.2 × 10⁻⁶ on average at any time, each for 43 s."
@@ -53,12 +53,12 @@ def test_json(quorisk, on_a_cluster):
 
 
 def test_several_designs(quorisk, on_a_cluster):
-    grid = ("--set", "grid.cluster.nodes=[20, 100]", "--set", "grid.cluster.outages=[1, 2]")
+    grid = ("--set", "grid.cluster.nodes=[20, 100]", "--set", "grid.events.power_outage.per_year=[1, 2]")
     code, out, _ = quorisk("cluster", on_a_cluster, *grid)
     assert code == 0
-    assert (out.count("│ nodes 20, outages"), out.count("│ nodes 100, outages")) == (2, 2)
+    assert (out.count("│ nodes 20, power"), out.count("│ nodes 100, power")) == (2, 2)
     designs = json.loads(quorisk("cluster", on_a_cluster, "--json", *grid)[1])["designs"]
-    assert [each["design"] for each in designs][1] == {"cluster.nodes": 20, "cluster.outages": 2.0}
+    assert [each["design"] for each in designs][1] == {"cluster.nodes": 20, "cluster.events.power_outage.per_year": 2.0}
 
 
 def test_rates_of_designs_have_units_and_what_is_assumed_of_one_design_is_said_of_that_one(quorisk):
@@ -70,7 +70,7 @@ def test_rates_of_designs_have_units_and_what_is_assumed_of_one_design_is_said_o
 
 
 def test_nothing_seen_is_a_bound(quorisk, on_a_cluster):
-    settings = ("--set", "outages=0", "--set", "method=count")
+    settings = ("--set", "events.power_outage.per_year=0", "--set", "method=count")
     code, out, _ = quorisk("cluster", on_a_cluster, *settings)
     assert code == 0
     assert out.startswith("Data is lost less than once in")
@@ -80,7 +80,7 @@ def test_nothing_seen_is_a_bound(quorisk, on_a_cluster):
 
 @pytest.mark.parametrize(("runs", "bounded"), [(100, False), (20_000, True)])
 def test_few_incidents_bound_no_quantile_from_above(quorisk, on_a_cluster, runs, bounded):
-    settings = ("--set", "cluster.p_lost_in_outage=0.1", "--set", "method=count", "--set", f"runs={runs}")
+    settings = ("--set", "events.power_outage.p_lost=0.1", "--set", "method=count", "--set", f"runs={runs}")
     code, out, _ = quorisk("cluster", on_a_cluster, *settings)
     assert code == 0
     assert "an incident loses" in out

@@ -7,7 +7,7 @@ from itertools import combinations
 from math import comb, expm1, isnan
 
 from quorisk.kernels.cluster.bounds import INCIDENTS, Bounds
-from quorisk.kernels.cluster.setting import OUTAGES, Cluster
+from quorisk.kernels.cluster.setting import SINGLES, Cluster
 from quorisk.kernels.cluster.shares import SHARE, draw
 from quorisk.kernels.cluster.solved import Solver
 from quorisk.kernels.cluster.strata import Row, Strata
@@ -53,7 +53,7 @@ def windowed(nodes: int, width: int) -> tuple[tuple[int, ...], ...]:
 
 def p_of(cluster: Cluster, dead: int, draws: int = 0) -> float:
     """P(anything is lost) if exactly so many nodes are lost at once, solved or drawn."""
-    now = Tick(OUTAGES, ANYWHERE, dead, 1.0)
+    now = Tick(SINGLES, ANYWHERE, dead, 1.0)
     value = Solver(cluster, INCIDENTS).value([], now)
     if not draws:
         assert not isnan(value)

@@ -386,7 +386,7 @@ def test_other_rates_move_what_a_cluster_loses_and_not_what_failovers_add(tab, t
     ends = {f"{name}{end}": value for name, value in figures.items() for end in ("", "_low", "_high")}
     rows = rows.assign(incident_p50=3.0, incident_p99=9.0, incident_p99_high=9.0, **ends)
     found = designs(choose.of(rows, "data loss"))
-    known = Known(np.ones(1), 1.0, 0.5, 2.0, 1.0, 1, {"cluster.outages": 2.0}, {"cluster.outages": 1.0}, 0.0)
+    known = Known(np.ones(1), 1.0, 0.5, 2.0, 1.0, 1, {"cluster.node_loss": 2.0}, {"cluster.node_loss": 1.0}, 0.0)
     sure = Doubt({each.settings: known for each in found}, {}, {}, None, {})
     path = tmp_path / "cluster.html"
     path.write_text(report(rows, [], Provenance("", "", []), sure=sure), "utf-8")

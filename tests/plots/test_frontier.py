@@ -136,7 +136,7 @@ def test_on_a_cluster_a_budget_is_of_what_incidents_are_put_down_to():
     incident = given["run.scenario"] == "failover"
     given = given.assign(**figures, incident=incident, cluster_at="", by_outages=0.02, by_thin_entries=0.01)
     one = next(each for each in designs(choose.of(given, text.ANY_LOSS)) if each.settings == "WQ 2, AQ 2")
-    outages, thin = text.CAUSES["outages"], text.CAUSES["thin_entries"]
+    outages, thin = "outages", text.CAUSES["thin_entries"]
     assert one.by_cause == pytest.approx({outages: 0.02, thin: 0.01, "failover": 0.03})  # 3 x 10 / 1000
     met = pd.DataFrame([(given["point_id"].iloc[0], ("lost bookie",), 0.03)], columns=["point_id", "faults", "p"])
     figure = budget_figure(given, met)

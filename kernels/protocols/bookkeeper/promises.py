@@ -1,6 +1,7 @@
 """What BookKeeper promises of an acknowledged entry."""
 
 from collections.abc import Mapping
+from math import inf
 from typing import Any
 
 from quorisk.kernels.protocols.promises import Promise
@@ -18,6 +19,7 @@ def promise(values: Mapping[str, Any]) -> Promise:
     # so does one that restarts without what it had not synced, and with journal writes on it does not notice
     written, synced = (values.get(f"variant.{name}", True) for name in ("journal_write", "journal_sync"))
     forgets = not (written and synced) and (written or not guarded)
+    gives_up = values.get("rates.client_changes_ensemble", 1.0)
     harmful = [what for what, harms in (("empty", not guarded), ("unclean", forgets)) if harms]
     return Promise(
         copies=ack_quorum,
@@ -27,6 +29,7 @@ def promise(values: Mapping[str, Any]) -> Promise:
         zones=zones,
         asked=write_quorum,
         waits_for=ack_quorum,
+        replaced_after=1.0 / gives_up if gives_up else inf,
         node="bookie",
         provided=f", but no {' or '.join(harmful)} restart" if ack_quorum > 1 and harmful else "",
     )

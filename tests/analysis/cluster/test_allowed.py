@@ -24,8 +24,9 @@ DOCUMENT: dict[str, Any] = {
         "entries_per_ledger": 100,
         "node_bytes": "1 MB",
         "repair_bandwidth": "1 GB/s",
-        "outages": {"value": "2 / year", "error_factor": 4},
-        "p_lost_in_outage": {"low": 0.1, "high": 0.6},
+        "events": {
+            "power": {"per_year": {"value": "2 / year", "error_factor": 4}, "p_lost": {"low": 0.1, "high": 0.6}}
+        },
     },
 }
 COPIES = 2, 3, 4
@@ -76,7 +77,7 @@ def test_a_design_that_loses_least_at_each_draw_is_the_choice_in_all(advice):
 
 
 def thin(ack_quorum: int, **changes: Any) -> Any:
-    exactly = {"outages": 1.0, "p_lost_in_outage": 0.001, "entries_per_second": 1, "retention": "1 day"}
+    exactly = {"events": {"power": {"per_year": 1.0, "p_lost": 0.001}}, "entries_per_second": 1, "retention": "1 day"}
     cluster = {**DOCUMENT["cluster"], **exactly}
     del cluster["ledgers"]
     faults = {"message_loss": {"value": 1e-5, "error_factor": 10}}
@@ -117,8 +118,7 @@ def test_what_is_known_of_how_long_copies_take_reaches_entries_that_have_few_yet
 def test_what_is_known_of_flushes_reaches_what_is_not_on_disk():
     cluster = {
         **DOCUMENT["cluster"],
-        "outages": 1.0,
-        "p_lost_in_outage": 0.0,
+        "events": {"power": {"per_year": 1.0, "p_lost": 0.0}},
         "entries_per_second": 1e-3,
         "entries_per_ledger": 10,
     }

@@ -1,17 +1,18 @@
 """What is said of a cluster: by which method, when it is available, and as JSON."""
 
 import json
+import math
 from itertools import combinations
 
 import pytest
 
 from quorisk.analysis.cluster import answer as module
 from quorisk.analysis.cluster.answer import Effort, answer, as_json
-from quorisk.analysis.cluster.availability import Restarts, availability
+from quorisk.analysis.cluster.availability import Restarts, Writers, availability
 from quorisk.analysis.experiment.cluster import Placed
 from quorisk.kernels.cluster.setting import DISTINCT_RACKS, RANDOM, TWO_RACKS, Cluster, Thin
 from quorisk.say.quantities import YEAR_S
-from tests.analysis.cluster.clusters import cluster_of
+from tests.analysis.cluster.clusters import cluster_of, outage, rack_outage
 
 EFFORT = Effort(years=20_000, seed=1)
 RARE = cluster_of("g9 random 3 of 20")
@@ -37,9 +38,7 @@ def test_years_are_drawn_where_strata_leave_much_open():
     assert certain.losses.p_any.method == certain.losses.entries.method == "sampled years"
 
 
-BUSY = Cluster(
-    7, 3, 3, 20, 1000, node_loss=1.0, detection_delay=5e-5, repair_time=6 / 365, repair_queue=True, outages=1e-3
-)
+BUSY = Cluster(7, 3, 3, 20, 1000, node_loss=1.0, detection_delay=5e-5, repair_time=6 / 365, repair_queue=True)
 """Repairs wait for each other so often that strata leave everything open."""
 
 
@@ -52,13 +51,14 @@ def test_causes_and_sizes_come_from_where_the_rate_of_incidents_does():
 
 
 def test_what_strata_leave_open_may_be_any_cause_s_that_there_is():
-    losses = answer(placed(BUSY._replace(p_lost_in_outage=0.01)), EFFORT._replace(method="head")).losses
-    single, outage = (losses.by_cause[name].incidents for name in ("single_losses", "outages"))
+    losses = answer(placed(BUSY._replace(events=(outage(1e-3, 0.01),))), EFFORT._replace(method="head")).losses
+    single, power = (losses.by_cause[name].incidents for name in ("single_losses", "outages"))
     assert single.low == losses.incidents.low == 0.0
     assert 2 * losses.incidents.value < single.high == pytest.approx(losses.incidents.high)
-    assert outage.value < 1e-3 * losses.incidents.value < losses.incidents.value < outage.high < single.high
+    assert power.value < 1e-3 * losses.incidents.value < losses.incidents.value < power.high < single.high
     for method in ("head", "count"):
-        others = answer(placed(BUSY), EFFORT._replace(method=method)).losses.by_cause
+        idle = BUSY._replace(events=(outage(1e-3, 0.0), rack_outage(0.0, 0.5)))
+        others = answer(placed(idle), EFFORT._replace(method=method)).losses.by_cause
         for name in ("outages", "rack_outages", "thin_entries"):
             assert others[name].incidents[:3] == (0.0, 0.0, 0.0)
 
@@ -89,7 +89,7 @@ def test_an_ack_quorum_that_leaves_copies_behind_is_told():
 @pytest.mark.parametrize("number", [0.06, 1.5])
 def test_of_a_fraction_of_a_thin_entry_no_more_is_lost_than_there_is(number, method):
     """An outage takes each of two nodes with the same chance: the only copy of an entry is gone as often."""
-    cluster = Cluster(2, 2, 2, 1, 10, outages=0.01, p_lost_in_outage=0.25, repair_time=1e-9)
+    cluster = Cluster(2, 2, 2, 1, 10, events=(outage(0.01, 0.25),), repair_time=1e-9)
     found = answer(placed(cluster)._replace(thin=(Thin(1, number, True),)), EFFORT._replace(method=method)).losses
     thin = found.by_cause["thin_entries"].incidents
     p_any_of_them = number / 2 if number < 1 else 1 - 0.5 * 0.75
@@ -117,6 +117,7 @@ def test_json():
     assert set(told["incident_entries"]) == {"p50", "p90", "p99", "intervals"}
     assert told["incident_bytes"]["p50"] == 1024 * told["incident_entries"]["p50"]
     assert set(told["causes"]) == {"single_losses", "outages", "rack_outages", "thin_entries"}
+    assert set(told["availability"]["reading"]) == {"part", "ledgers", "per_year", "mean_s"}
     assert told["design"] == {"cluster.nodes": 20}
     at_least = [each["incidents_per_year"] for each in told["at_least"]]
     assert at_least == sorted(at_least, reverse=True)
@@ -154,7 +155,8 @@ def test_bookies_without_which_an_entry_cannot_be_read(ensemble):
 
 
 def test_copies_that_are_being_made_anew_cannot_be_read():
-    cluster = Cluster(9, 2, 2, 1, 1, node_loss=1.0, detection_delay=0.001, repair_time=0.002, outages=2.0)
+    events = (outage(2.0, 0.0),)
+    cluster = Cluster(9, 2, 2, 1, 1, node_loss=1.0, detection_delay=0.001, repair_time=0.002, events=events)
     found = availability(cluster, Restarts(outage_time=0.01), None)
     assert found.reading.part == pytest.approx((0.002 / 1.002) ** 2)
     assert found.outage_s_per_year == pytest.approx(0.02 * YEAR_S)
@@ -171,22 +173,60 @@ def test_several_designs_tell_how_far_they_are():
 @pytest.mark.parametrize(
     ("placement", "racks", "ack_quorum", "said"),
     [
-        (DISTINCT_RACKS, 3, 2, (0.0, 0.0, 0.0, False)),
+        (DISTINCT_RACKS, 3, 2, (0.0, 0.0, 1.0, False)),
         (DISTINCT_RACKS, 4, 3, (0.0, 0.0, 0.75, True)),
-        (TWO_RACKS, 2, 2, (0.0, 0.5, 0.5, False)),
+        (TWO_RACKS, 2, 2, (0.0, 0.5, 1.0, False)),
         (TWO_RACKS, 2, 3, (0.0, 0.0, 1.0, False)),
         (RANDOM, 2, 3, (1 / 11, 1 / 11, 10 / 11, True)),
     ],
 )
 def test_a_rack_that_is_down(placement, racks, ack_quorum, said):
-    """Of 12 bookies with three copies. By hand: of sets in two of two racks, half have two in the one that is down."""
+    """Of 12 bookies with three copies. By hand: of sets in two of two racks, half have two in the one that is down. A
+    ledger is closed where no bookie may take the place of one that is down."""
     cluster = Cluster(12, 3, 3, 1, 1, racks=racks, placement=placement)
-    found = availability(cluster, Restarts(), ack_quorum, ack_quorum).rack_down
+    writers = Writers(ack_quorum, 30.0)
+    found = availability(cluster, Restarts(), ack_quorum, writers).rack_down
     assert found == pytest.approx(said)
     assert json.loads(json.dumps(found)) == list(found or ())  # no number of NumPy's, which --json could not print
-    assert availability(cluster._replace(racks=1), Restarts(), ack_quorum, ack_quorum).rack_down is None
+    assert availability(cluster._replace(racks=1), Restarts(), ack_quorum, writers).rack_down is None
 
 
 def test_a_kafka_partition_takes_no_writes_below_min_isr_and_no_broker_takes_a_place():
     cluster = Cluster(12, 3, 3, 1, 1, racks=2, placement=TWO_RACKS)
-    assert availability(cluster, Restarts(), None, 2).rack_down == pytest.approx((0.0, None, 0.5, False))
+    assert availability(cluster, Restarts(), None, Writers(2)).rack_down == pytest.approx((0.0, None, 0.5, False))
+
+
+@pytest.mark.parametrize(
+    ("nodes", "writers", "said"),
+    [
+        (30, Writers(3), (0.1, False, lambda p: 1 - (1 - p) ** 3)),  # RF 3, min ISR 3: any of the three
+        (30, Writers(2), (0.0, False, lambda p: 3 * p**2 - 2 * p**3)),  # min ISR 2: any two
+        (30, Writers(3, 30.0), (0.1, True, lambda p: 1 - (1 - p / 10) ** 3)),  # WQ 3, AQ 3: a tenth of the restart
+        (30, Writers(2, 30.0), (0.0, True, lambda p: 3 * (p / 10) ** 2 - 2 * (p / 10) ** 3)),
+        (3, Writers(2, 30.0), (1.0, False, lambda p: 1 - (1 - p) ** 3)),  # no other bookie: the ledger is closed
+        (30, Writers(3, math.nan), (0.1, True, None)),
+    ],
+)
+def test_a_restart_stops_writes_where_no_other_node_takes_the_place(nodes, writers, said):
+    """Twelve restarts a year of five minutes: each node is away for so long, for a part p of the time."""
+    restarts = Restarts(12.0, 300.0 / YEAR_S)
+    away = 12 * 300.0 / YEAR_S
+    part, has_room, of_time = said
+    found = availability(Cluster(nodes, 3, 3, 1, 1), restarts, None, writers).writing
+    assert found is not None
+    assert found.node_down == pytest.approx(part)
+    assert found.has_room == has_room
+    assert found.stops == (part > 0.0 and not has_room)
+    minutes = of_time and pytest.approx(of_time(away) * YEAR_S / 60.0, rel=1e-3)
+    assert found.minutes_per_year == minutes
+
+
+def test_outages_of_racks_and_of_the_cluster_stop_writes_for_as_long_as_they_last():
+    """An hour each: of each of three zones 0.1 a year, in which two of three replicas are never, and 0.02 of all."""
+    events = outage(0.02, 0.0), rack_outage(0.1, 0.0)
+    cluster = Cluster(30, 3, 3, 1, 1, racks=3, placement=DISTINCT_RACKS, events=events)
+    restarts = Restarts(outage_time=3600.0 / YEAR_S)
+    for needs, expected in ((3, 60.0 * (0.02 + 3 * 0.1)), (2, 60.0 * 0.02)):
+        found = availability(cluster, restarts, None, Writers(needs)).writing
+        assert found is not None
+        assert found.minutes_per_year == pytest.approx(expected, rel=1e-9)

@@ -10,7 +10,7 @@ from quorisk.analysis.cluster.certified import Draws, certified
 from quorisk.analysis.cluster.sampled import sampled
 from quorisk.kernels.cluster.setting import Cluster, Thin
 from quorisk.kernels.cluster.years import ANY, ENTRIES, INCIDENTS, simulate
-from tests.analysis.cluster.clusters import HOUR, KNOWN, cluster_of
+from tests.analysis.cluster.clusters import HOUR, KNOWN, cluster_of, outage
 
 YEARS, DRAWS = 40_000, Draws(3, 2)
 SEVERAL = 4.5
@@ -74,7 +74,7 @@ def test_rare_losses_are_known_to_a_hundredth(name):
 def test_how_often_so_much_is_lost_at_once_has_an_interval_that_holds_where_few_large_incidents_were_drawn(thin):
     """With entries of few copies most draws are of small incidents, and one in 30,000 of a million entries."""
     num, ledgers, p = 36, 62_208, 0.0075
-    cluster = Cluster(num, 4, 4, ledgers, 50_000, outages=1.0, p_lost_in_outage=p, thin=thin)
+    cluster = Cluster(num, 4, 4, ledgers, 50_000, events=(outage(1.0, p),), thin=thin)
     at_least = certified(cluster, 0.95, DRAWS).at_least
     for size in (1e5, 1e6):
         least = size / 50_000 - 1

@@ -23,8 +23,9 @@ DOCUMENT: dict[str, Any] = {
         "nodes": 12,
         "ledgers": 300,
         "entries_per_ledger": 100,
-        "outages": {"value": 1.0, "error_factor": 3},
-        "p_lost_in_outage": {"value": 0.02, "error_factor": 2},
+        "events": {
+            "power": {"per_year": {"value": 1.0, "error_factor": 3}, "p_lost": {"value": 0.02, "error_factor": 2}}
+        },
         "repair_bandwidth": "100 MB/s",
         "node_bytes": "1 GB",
     },
@@ -110,8 +111,10 @@ def test_what_rates_allow_follows_the_cluster_solved_at_each_draw():
     assert found is not None
     [design] = found.designs
     assert design is not None
-    assert design.powers["cluster.outages"] == pytest.approx(1.0, abs=0.02)
-    assert design.powers["cluster.p_lost_in_outage"] == pytest.approx(2.0, abs=0.25)  # few ledgers: of two copies both
+    assert design.powers["cluster.events.power.per_year"] == pytest.approx(1.0, abs=0.02)
+    assert design.powers["cluster.events.power.p_lost"] == pytest.approx(
+        2.0, abs=0.25
+    )  # few ledgers: of two copies both
     assert 1.0 < design.error_factor < 1.3
     factors = {
         name: found.of[name].known.quantile(found.draws.levels[:, i]) for i, name in enumerate(found.draws.names)
@@ -122,7 +125,7 @@ def test_what_rates_allow_follows_the_cluster_solved_at_each_draw():
         )
         truth = certified(there, 0.95, Draws(0, 1)).p_any.value
         assert design.values[i] == pytest.approx(truth, rel=design.error_factor - 1 + 0.1)
-    exactly = {**DOCUMENT["cluster"], "outages": 1.0, "p_lost_in_outage": 0.02}
+    exactly = {**DOCUMENT["cluster"], "events": {"power": {"per_year": 1.0, "p_lost": 0.02}}}
     assert allowed.known(experiment(scenarios={}, cluster=exactly), placed) is None
 
 
@@ -132,7 +135,8 @@ def test_any_loss_alone_is_that_of_all_figures():
 
 
 def test_what_a_placement_is_worth_is_told_against_random_placement():
-    racks = {**DOCUMENT["cluster"], "racks": 2, "rack_outages": 1.0, "p_lost_in_rack_outage": 0.5}
+    events = {**DOCUMENT["cluster"]["events"], "fire": {"scope": "rack", "per_year": 1.0, "p_lost": 0.5}}
+    racks = {**DOCUMENT["cluster"], "racks": 2, "events": events}
     told = {}
     for placement in ("random", "two_racks"):
         given = experiment(cluster={**racks, "placement": placement}, scenarios={}, targets={"copies": 1})
@@ -153,7 +157,7 @@ def test_other_clusters_are_told_as_closely_as_a_choice_needs(target, monkeypatc
     grid = {"write_quorum": [1, 2], "ack_quorum": [1, 2], "where": ["ack_quorum == write_quorum"]}
     given = experiment(scenarios={}, grid=grid)
     rows = Weigher(1 << 26, 2).frame(given)
-    other = given.changed("cluster.outages=3")
+    other = given.changed("events.power.per_year=3")
     asked = []
 
     def ask(placed, effort):

@@ -25,11 +25,15 @@ CLUSTER = {
     "entries_per_second": 0.01,
     "retention": "10000000 s",
     "entries_per_ledger": 1000,
-    "outages": {"value": 0.5, "error_factor": 3},
-    "p_lost_in_outage": 0.25,
+    "events": {"power": {"per_year": {"value": 0.5, "error_factor": 3}, "p_lost": 0.25}},
     "repair_bandwidth": "100 MB/s",
     "node_bytes": "1 GB",
 }
+
+
+def power(per_year: Any, p_lost: float = 0.25, **more: str) -> dict[str, Any]:
+    """A cluster's only event."""
+    return {"events": {"power": {"per_year": per_year, "p_lost": p_lost, **more}}}
 
 
 def experiment(protocol: str = "kraft", cluster: dict[str, Any] | None = None, **tables: Any) -> Any:
@@ -54,9 +58,9 @@ def test_outages_take_what_is_not_flushed_as_incidents_of_their_own(protocol):
     found = losses(experiment(protocol))
     disks = losses(experiment(protocol, variant={"flush_every_message": True}))
     rate = 0.5 * (1 - (1 + 0.3 / 100) ** -100)
-    both = disks.by_cause["outages"].incidents.value * rate / 0.5
+    both = disks.by_cause["power"].incidents.value * rate / 0.5
     assert both > 0.01
-    calm = losses(experiment(protocol, {"outages": 0.5 - rate}, variant={"flush_every_message": True}))
+    calm = losses(experiment(protocol, power(0.5 - rate), variant={"flush_every_message": True}))
     assert found.p_any.value == pytest.approx(1 - (1 - calm.p_any.value) * math.exp(-rate), rel=1e-9)
     assert disks.p_any.low < found.p_any.low <= found.p_any.value <= found.p_any.high < disks.p_any.high + rate
     assert found.incidents.value == pytest.approx(disks.incidents.value + rate - both, rel=1e-12)
@@ -72,7 +76,7 @@ def test_outages_take_what_is_not_flushed_as_incidents_of_their_own(protocol):
 @pytest.mark.parametrize("p_lost", [0.5, 1.0])
 def test_an_outage_that_takes_copies_and_what_is_not_flushed_is_one_and_takes_no_more_than_there_is(p_lost, method):
     """Nothing else happens, and each outage finds something that is not flushed: P(any) is that of an outage."""
-    busy = {"entries_per_second": 1000, "retention": "1 day", "entries_per_ledger": 100_000, "p_lost_in_outage": p_lost}
+    busy = {"entries_per_second": 1000, "retention": "1 day", "entries_per_ledger": 100_000, **power(0.5, p_lost)}
     found = losses(experiment(cluster=busy, run={"method": method, "runs": 20_000}))
     assert found.p_any.value == pytest.approx(-math.expm1(-0.5), rel=1e-9)
     assert found.p_any_in_ten_years.value == pytest.approx(-math.expm1(-5), rel=1e-9)
@@ -104,7 +108,7 @@ PLAIN: dict[str, Any] = {
 def test_of_bookkeeper_an_entry_waits_for_as_many_flushes_as_requests_arrived(write_quorum, ack_quorum, loss):
     """The power fails once in 100,000 s: by then what was acknowledged is flushed, but for that of the last moment."""
     model = {**PLAIN["model"], "write_quorum": write_quorum, "ack_quorum": ack_quorum}
-    cluster = {**CLUSTER, "entries_per_second": 1.0, "retention": "1000000 s", "p_lost_in_outage": 0.0}
+    cluster = {**CLUSTER, "entries_per_second": 1.0, "retention": "1000000 s", **power(0.5, 0.0)}
     document = {**PLAIN, "model": model, "faults": {**PLAIN["faults"], "message_loss": loss}}
     found = exact(build(document, "x.toml"), 1 << 28, data_loss_alone=True)
     copies = np.arange(write_quorum + 1)
@@ -131,21 +135,21 @@ def test_what_an_outage_finds_is_what_ledgers_flushed_at_random_have():
 
 
 def test_what_is_known_of_outages_reaches_what_they_take_of_it():
-    given = experiment(cluster={"p_lost_in_outage": 0.0})
+    given = experiment(cluster=power({"value": 0.5, "error_factor": 3}, 0.0))
     found = allowed.known(given, designs(given), 64)
     assert found is not None
     [design] = found.designs
     assert design is not None
-    assert design.powers["cluster.outages"] == pytest.approx(1.0, abs=1e-3)
+    assert design.powers["cluster.events.power.per_year"] == pytest.approx(1.0, abs=1e-3)
 
 
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
         ({"variant": {"acks": "1"}}, r'variant\.acks = "1"'),
-        ({"cluster": {"rack_outages": 0.1, "p_lost_in_rack_outage": 0.0, "placement": "random"}}, "two_racks"),
+        ({"cluster": {**power(0.1, 0.0, scope="rack"), "placement": "random"}}, "two_racks"),
         ({"rates": {"broker_flushes": "0 / s"}}, "more than is stored"),
-        ({"scenarios": {"power": {"per_year": 1, "max_outages": 1}}, "cluster": {"outages": 0}}, "scenarios.power: "),
+        ({"scenarios": {"power": {"per_year": 1, "max_outages": 1}}, "cluster": power(0.0)}, "scenarios.power: "),
     ],
     ids=str,
 )
@@ -162,7 +166,7 @@ def test_without_a_rate_of_writes_nobody_knows_what_is_not_flushed():
     with pytest.raises(ConfigError, match=r"cluster\.entries_per_second and cluster\.retention"):
         designs(build({**document, "variant": {"flush_every_message": False}}, "x.toml"))
     assert designs(build(document, "x.toml"))[0].unflushed == 0.0
-    quiet = {**document, "cluster": {**cluster, "outages": 0}, "variant": {"flush_every_message": False}}
+    quiet = {**document, "cluster": {**cluster, **power(0.0)}, "variant": {"flush_every_message": False}}
     assert designs(build(quiet, "x.toml"))[0].unflushed == 0.0
 
 

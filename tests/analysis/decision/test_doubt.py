@@ -1,5 +1,6 @@
 """How sure a choice is: shares of draws, what is learned next, and how many events decide it."""
 
+import json
 import math
 
 import numpy as np
@@ -7,12 +8,13 @@ import pytest
 from scipy.special import ndtr
 
 from quorisk.analysis.decision.designs import Design
-from quorisk.analysis.decision.doubt import SURE, doubt, of_draws, sentences
+from quorisk.analysis.decision.doubt import SURE, _counted, _told, doubt, of_draws, sentences
 from quorisk.analysis.decision.summary import summary
 from quorisk.analysis.rates.draws import draw_named
 from quorisk.analysis.statistics.allowed import Allowed, Figure
 from quorisk.analysis.statistics.allowed import Design as Known
 from quorisk.analysis.statistics.known import LogNormal, Z
+from quorisk.say import numbers
 
 OUTAGES = LogNormal(0.5, 3.0)
 NOTHING = {"losses": 1, "messages": 0, "steps": 1, "completed": 1, "horizon": 0, "stuck": 0, "runs": 1, "point_id": ""}
@@ -33,7 +35,7 @@ def known(*powers: float) -> Allowed:
         median, low, high = (float(each) for each in np.quantile(values, [0.5, 0.05, 0.95]))
         shares = {draws.names[0]: 1.0, draws.names[1]: 0.0}
         found.append(Known(values, median, low, high, 1.0, 512, {draws.names[0]: power}, shares, 0.0))
-    figure = Figure(OUTAGES, OUTAGES.median, OUTAGES.median, "year")
+    figure = Figure(OUTAGES, OUTAGES.median, OUTAGES.median, "year", 1.0)
     return Allowed(draws, {draws.names[0]: figure, draws.names[1]: figure}, list(found))
 
 
@@ -53,10 +55,33 @@ def test_a_choice_that_a_rate_decides_is_as_sure_as_the_rate():
     assert sure.learn.exposure == pytest.approx(sure.learn.events / 0.5)
     said = " ".join(sentences(sure, "copies 2", "losses a year"))
     assert "It is the choice in 85% of the draws from what is known of the rates, and copies 3 in 15%." in said
-    assert "Measure scenarios.outage.per_year next: about 6 events (12 years of it at the rate assumed)" in said
+    assert sure.learn.years == pytest.approx(sure.learn.events / 0.5)
+    flips = numbers.plain(sure.learn.at, 2)
+    where = f"on which side of {flips} a year scenarios.outage.per_year lies, where the choice changes"
+    remedy = "What makes it not matter: copies 3 meets the targets in all of the draws, whatever it is."
+    assert f"Nobody can measure {where}: it would take about 6 events, in 12 years of this cluster. {remedy}" in said
     without_target = sentences(sure, "copies 2", "losses a year", is_named=False)
     assert without_target[0].startswith("Given how well the rates are known, losses a year of copies 2 may be ")
     assert without_target[1].startswith("copies 2 is the choice in 85% of the draws")
+
+
+@pytest.mark.parametrize(
+    ("a_year", "per", "said"),
+    [
+        (20.0, "year", "Measure it next: about 6 events, in 220 days of this cluster, would show"),
+        (1e7, "trial", "Measure it next: about 6 events, in 38 s of this cluster, would show"),
+        (math.inf, "year", "Measure it next: about 6 events, in a day's metrics, would show"),
+        (None, "year", "Measure it next: about 6 events, in 12 years of it, would show"),
+        (None, "trial", "Measure it next: about 6 events, in 12 trials, would show"),
+        (None, "unit of time", "Measure it next: about 6 events, in 12 units of time, would show"),
+        (1.0, "year", "Nobody can measure on which side of 1 a year"),
+    ],
+)
+def test_what_to_learn_says_how_long_that_takes(a_year, per, said):
+    figure = Figure(OUTAGES, OUTAGES.median, OUTAGES.median, per, a_year)
+    learn = _counted("it", 0.1, figure, float(ndtr(math.log(2.0) / OUTAGES.log_sigma)))
+    assert said in _told(learn)
+    assert json.loads(json.dumps(learn._asdict()))["name"] == "it"
 
 
 def test_a_choice_that_no_rate_changes_leaves_nothing_to_learn():

@@ -175,6 +175,7 @@ def test_a_frame_has_them_for_each_of_its_points_and_what_designs_are_held_to(tm
     assert set(found["write_p99_ms"]) == {write_latency(BUILT_IN["LNKD-SSD"], 3, 2)[1].ms}
     wanted = {name: set(found[name]) for name in found if name.startswith("wants_")}
     limits = {"wants_losses_per_year", "wants_p_any_loss_per_year", "wants_incident_entries_p99"}
+    limits |= {"wants_write_minutes_lost_per_year"}
     least = {"wants_write_p99_ms": {1.0}, "wants_copies": {2}, "wants_nodes": {1}, "wants_zones": {0}}
     least |= {"wants_node": {"bookie"}, "wants_zone": {"zone"}}
     assert wanted == least | {name: set(found[name]) for name in limits}

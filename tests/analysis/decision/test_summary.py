@@ -44,14 +44,14 @@ def test_of_a_cluster_it_says_how_often_how_much_and_why():
         "rates": "1.00 × 10⁻⁴ to 0.0100, nine times in ten, by what is known of them",
         "happens": "about once in 500 years",
         "lost at once": "50,000 entries (median); in 99 of 100 incidents at most 300,000",
-        "mostly because of": "an outage of a rack",
+        "mostly because of": "rack outages",
         "it stores": "3 copies of each entry, 1 TiB in all",
         "it survives": "the loss of 1 bookie",
         "a write takes": "0.500 ms (median); 99 of 100 at most 2.00 ms",
     }
 
 
-@pytest.mark.parametrize(("per_year", "cause"), [(1.0, "failover"), (0.1, "an outage of a rack")])
+@pytest.mark.parametrize(("per_year", "cause"), [(1.0, "failover"), (0.1, "rack outages")])
 def test_what_most_losses_come_of_may_be_a_scenario_beside_the_cluster(per_year, cause):
     beside = {**COUNTS, "run.scenario": "failover", "per_year": per_year, "p": 5e-3, "incident": True}
     inside = {"run.scenario": "entry", "per_year": 1e10, "p": 1e-3, "incident": False}

@@ -3,8 +3,10 @@
 import pytest
 
 from quorisk.analysis.experiment.cluster import keys, place
-from quorisk.analysis.experiment.config import ConfigError, load
+from quorisk.analysis.experiment.config import ConfigError, build, load
+from quorisk.kernels.cluster.setting import Event
 from quorisk.say.quantities import YEAR_S
+from tests.analysis.cluster.clusters import KNOWN, cluster_of
 from tests.analysis.experiment.files import BOOKKEEPER, TOPIC
 
 CLUSTER = """
@@ -16,8 +18,9 @@ node_loss = "2 % / year"
 detection_delay = "1 h"
 node_bytes = "24 TB"
 repair_bandwidth = "125 MB/s"
-outages = "1 / year"
-p_lost_in_outage = 0.0075
+[cluster.events.power_outage]
+per_year = "1 / year"
+p_lost = 0.0075
 """
 KAFKA = """
 protocol = "kafka"
@@ -49,7 +52,8 @@ def test_a_cluster_is_read(placed):
     assert cluster.node_loss == pytest.approx(0.02)
     assert cluster.detection_delay * YEAR_S == pytest.approx(3600.0)
     assert cluster.repair_time * YEAR_S == pytest.approx(24e12 / (20 * 125e6))
-    assert (cluster.outages, cluster.p_lost_in_outage, cluster.racks) == (1.0, 0.0075, 1)
+    assert cluster.events == (Event("power_outage", "cluster", 1.0, 0.0075, takes_unflushed=True),)
+    assert (cluster.outages, cluster.racks) == (1.0, 1)
     assert design.ack_quorum == 2
     assert design.entry_bytes == pytest.approx(20 * 24e12 / 3 / 1e9)
 
@@ -137,6 +141,44 @@ def test_ids_do_not_depend_on_the_cluster(placed, tmp_path):
     assert ids() == on_a_cluster
 
 
+@pytest.mark.parametrize("name", ["g1 random 3", "g4 distinct racks 3", "g5 two racks 3"])
+def test_outages_of_clusters_and_racks_are_events(name):
+    """The settings of clusters.json, whose figures other tests hold the answers against, by the table."""
+    theirs = KNOWN[name]["cluster"]
+    times = {key: f"{theirs[f'{key}_h']} h" for key in ("detection_delay", "repair_time")}
+    events = {
+        "outages": {"scope": "cluster", "per_year": theirs["outages"], "p_lost": theirs["p_lost_in_outage"]},
+        "rack_outages": {
+            "scope": "rack", "per_year": theirs["rack_outages"], "p_lost": theirs["p_lost_in_rack_outage"]
+        },
+    }  # fmt: skip
+    same = {key: theirs[key] for key in ("nodes", "racks", "placement", "ledgers", "entries_per_ledger", "node_loss")}
+    repair = {"node_bytes": theirs["repair_time_h"] * 3600 * theirs["nodes"], "repair_bandwidth": 1}
+    table = {**same, **repair, "detection_delay": times["detection_delay"], "events": events}
+    model = {"bookies": 4, "clients": 1, "write_quorum": 3, "ack_quorum": 3, "entries": 1, "inflight": 1}
+    [found] = build({"protocol": "bookkeeper", "model": model, "cluster": table}, "x.toml").clusters
+    expected = cluster_of(name)
+    assert found.cluster.events == expected.events
+    assert found.cluster.repair_time == pytest.approx(expected.repair_time)
+    assert found.cluster._replace(repair_time=expected.repair_time) == expected
+
+
+def test_events_of_batches_and_nodes_are_read(placed):
+    batch = '[cluster.events.firmware]\nscope = "batch"\nnodes = 5\nper_year = 0.1\np_lost = 1\n'
+    node = '[cluster.events.wiped]\nscope = "node"\nper_year = "1 % / year"\np_lost = 0.5\n'
+    [design] = placed(text=BOOKKEEPER + CLUSTER + batch + node)
+    _, firmware, wiped = design.cluster.events
+    assert firmware == Event("firmware", "batch", 0.1, 1.0, 5)
+    assert wiped == Event("wiped", "node", 0.01, 0.5)
+    assert design.cluster.hits == pytest.approx(0.02 + 0.0075 + 0.1 * 5 / 20 + 0.01 * 0.5)
+    assert tuple(design.cluster.causes) == ("single_losses", "power_outage", "firmware", "wiped", "thin_entries")
+    other = design.with_figures({"cluster.events.firmware.per_year": 0.2})
+    assert other.figure("cluster.events.firmware.per_year") == 0.2
+    assert other.cluster.events[::2] == design.cluster.events[::2]
+    with pytest.raises(ConfigError, match=r'takes_unflushed = true: for scope = "cluster" or "rack" only'):
+        placed("events.firmware.takes_unflushed=true", text=BOOKKEEPER + CLUSTER + batch)
+
+
 def test_scenarios_share_a_cluster(placed):
     text = BOOKKEEPER + CLUSTER + "[scenarios.a]\nper_year = 1\n[scenarios.b]\nper_year = 2\nclients = 1\n"
     assert len(placed(text=text)) == 1
@@ -161,8 +203,16 @@ REFUSED = {
     "detection_delay=1 / h": r'cluster\.detection_delay = "1 / h": a time .*this is a rate',
     "node_loss=1 h": r'cluster\.node_loss = "1 h": a rate .*this is a time',
     "node_loss=-1": r"cluster\.node_loss = -1: a number of times a year",
-    "cluster.p_lost_in_outage=1.5": r"cluster\.p_lost_in_outage = 1\.5: a probability, from 0 to 1",
-    "rack_outages=1 / year": r"cluster\.p_lost_in_rack_outage: missing",
+    "events.power_outage.p_lost=1.5": r"cluster\.events\.power_outage\.p_lost = 1\.5: a probability, from 0 to 1",
+    "cluster.events.fire.per_year=1 / year": r"missing: cluster\.events\.fire\.p_lost \(a probability",
+    "events.power_outage.nodes=5": r"events\.power_outage\.nodes = 5: for scope = \"batch\" only",
+    "events.power_outage.scope=batch": r"power_outage\.nodes = 0: the nodes of a batch, from 1 to .* \(20\)",
+    "events.power_outage.scope=disk": r'scope = "disk": one of "cluster", "rack", "batch", "node"',
+    "cluster.events.thin_entries.per_year=1": r'events\."thin_entries": a name of letters, .*none of single_losses',
+    "cluster.events.power_outage.p_gone=1": r"there is no key cluster\.events\.power_outage\.p_gone; .*power_outage\.",
+    "rack_outages=1 / year": r"rack_outages: is an event now; write \[cluster\.events\.rack_outage\] with scope =",
+    "cluster.p_lost_in_outage=0.5": r"p_lost_in_outage: is an event now; write \[cluster\.events\.power_outage\] with",
+    "grid.cluster.outages=[1, 2]": r"grid\.cluster\.outages: is an event now; write \[cluster\.events\.power_outage\] ",
     "ledgers=0": r"cluster\.ledgers = 0: a number from 1 to 1e15",
     "cluster.entries_per_second=1": r"",
     "batches=21": r"cluster\.batches = 21: at most cluster\.nodes \(20\)",
@@ -203,10 +253,12 @@ def test_more_that_is_refused(placed):
         placed("stored_bytes=1 TB", "entry_bytes=1 kB")
     with pytest.raises(ConfigError, match=r"compaction keeps no copies of entries"):
         placed(text=TOPIC + CLUSTER)
-    for key in ("nodes = 20", "ledgers = 1e6", "entries_per_ledger = 1000", 'node_bytes = "24 TB"', "p_lost_in_outage"):
+    for key in ("nodes = 20", "ledgers = 1e6", "entries_per_ledger = 1000", 'node_bytes = "24 TB"', "p_lost ="):
         name = key.partition(" ")[0]
         lines = [line for line in CLUSTER.splitlines() if not line.startswith(name)]
-        with pytest.raises(ConfigError, match=rf"cluster\.{name}.*missing|missing: cluster\.{name}"):
+        with pytest.raises(
+            ConfigError, match=rf"cluster\.{name}.*missing|missing: cluster\.(events\.power_outage\.)?{name}"
+        ):
             placed(text=BOOKKEEPER + "\n".join(lines))
     with pytest.raises(ConfigError, match=r"at the grid point cluster\.nodes = 2; grid\.where can exclude it"):
         placed("grid.cluster.nodes=[2, 20]")

@@ -99,18 +99,17 @@ def hazard(experiment, scenario, action):
 
 
 YEAR_S = 365.25 * 86_400
+RACK_OUTAGES = "cluster.events.rack_outage.per_year"
 BY_RACK, BY_BROKER = ("rack_loses_power", "zone_loses_power"), ("broker_lost", "data_loss_shutdown")
 
 
 @pytest.mark.parametrize(("racks", "quorums"), [("3", "3/2/all"), ("2", "3/2/all"), ("5", "5/3/all")])
 def test_faults_in_rolls_come_as_often_in_scenarios_as_on_the_cluster(racks, quorums, tmp_path):
     experiment = load("kraft", MINE._replace(racks=racks, quorums=quorums), tmp_path)
-    cluster, rolls = experiment.clusters[0].cluster, 1000 * experiment.clusters[0].restarts
-    assert hazard(experiment, *BY_RACK) == pytest.approx(rolls * cluster.rack_outages, rel=0.005)
-    assert hazard(experiment, *BY_BROKER) == pytest.approx(rolls * cluster.node_loss, rel=0.005)
-    ends = [
-        experiment.known[key].quantile(0.95) for key in ("cluster.rack_outages", "scenarios.rack_loses_power.per_year")
-    ]
+    placed, rolls = experiment.clusters[0], 1000 * experiment.clusters[0].restarts
+    assert hazard(experiment, *BY_RACK) == pytest.approx(rolls * placed.figure(RACK_OUTAGES), rel=0.005)
+    assert hazard(experiment, *BY_BROKER) == pytest.approx(rolls * placed.cluster.node_loss, rel=0.005)
+    ends = [experiment.known[key].quantile(0.95) for key in (RACK_OUTAGES, "scenarios.rack_loses_power.per_year")]
     assert ends[1] / ends[0] == pytest.approx(1000 / 730.5, rel=0.005)
 
 

@@ -65,6 +65,9 @@ node_loss = 0.02
 node_bytes = "24 TB"
 repair_bandwidth = "125 MB/s"
 racks = 5
+[cluster.events.power_outage]
+per_year = 0
+p_lost = 0
 """
 
 
@@ -72,8 +75,7 @@ racks = 5
     ("key", "value", "switch", "off"),
     [
         ("scatter_width", "4", 'placement="copysets"', 'placement = "random"'),
-        ("p_lost_in_outage", "0.1", "outages=1", "outages = 0.0"),
-        ("p_lost_in_rack_outage", "0.1", "rack_outages=1", "rack_outages = 0.0"),
+        ("events.power_outage.p_lost", "0.1", "events.power_outage.per_year=1", "events.power_outage.per_year = 0.0"),
         ("restart_time", "1 h", "restarts=1", "restarts = 0.0"),
         ("service_life", "3 years", "lifetime_shape=2", "lifetime_shape = 1.0"),
         ("batches", "2", "lifetime_shape=2", "lifetime_shape = 1.0"),
@@ -87,7 +89,7 @@ def test_what_a_cluster_does_not_use_is_told(file, key, value, switch, off):
     name = switch.partition("=")[0]
     both = ["random", "copysets"] if name == "placement" else [1, 2] if name == "lifetime_shape" else [0, 1]
     assert said(file, f"cluster.{key}={value}", f"grid.cluster.{name}={both}") == []
-    if key.startswith("p_"):
+    if key.endswith("p_lost"):
         assert said(file, f"cluster.{key}=0") == []
 
 

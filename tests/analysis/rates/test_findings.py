@@ -170,10 +170,12 @@ def test_a_cluster_takes_from_a_profile_what_it_has_no_figure_for(tmp_path):
     experiment, _ = profile_of(found, tmp_path, cluster=CLUSTER)
     cluster = experiment.clusters[0].cluster
     assert cluster.node_loss == pytest.approx(Gamma(3, 200.0).median, rel=5e-3)
-    assert cluster.p_lost_in_outage == pytest.approx(Beta(1, 60).median, rel=5e-3)
+    assert cluster.events[0].p_lost == pytest.approx(Beta(1, 60).median, rel=5e-3)
     assert cluster.outages > 0.0
     assert experiment.known["cluster.node_loss"] == pytest.approx(Gamma(3, 200.0))
-    own, _ = profile_of(found, tmp_path, cluster=CLUSTER | {"node_loss": 0.01}, grid={"cluster.outages": [1, 2]})
+    own, _ = profile_of(
+        found, tmp_path, cluster=CLUSTER | {"node_loss": 0.01}, grid={"cluster.events.power_outage.per_year": [1, 2]}
+    )
     assert own.clusters[0].cluster.node_loss == 0.01
-    told = "the file has its own cluster.node_loss, cluster.outages: without these lines it takes those of profile ours"
-    assert own.notes == (told,)
+    mine = "cluster.node_loss, cluster.events.power_outage.per_year"
+    assert own.notes == (f"the file has its own {mine}: without these lines it takes those of profile ours",)

@@ -9,6 +9,7 @@ from quorisk.analysis.cluster.certified import Draws, certified
 from quorisk.kernels.cluster.fate import Down, fate, kinds_of, room_for
 from quorisk.kernels.cluster.placement import catalogue, law_of
 from quorisk.kernels.cluster.setting import Cluster, units
+from tests.analysis.cluster.clusters import outage
 from tests.external import incidents as published
 
 DRAWS, HOUR = Draws(1, 1), 1.0 / 8766.0
@@ -57,7 +58,7 @@ def test_random_sets_in_a_window(nodes):
 @pytest.mark.parametrize("nodes", published.ONE_OUTAGE)
 def test_twenty_thousand_ledgers_in_one_outage(nodes):
     (num, copies), (p, ledgers) = nodes, published.ONE_OUTAGE[nodes]
-    cluster = Cluster(num, copies, copies, 20_000, 50_000, outages=1.0, p_lost_in_outage=0.0075)
+    cluster = Cluster(num, copies, copies, 20_000, 50_000, events=(outage(1.0, 0.0075),))
     losses = certified(cluster, 0.95, DRAWS)
     assert digits(losses.incidents.value, p) == p
     lost = losses.entries.value / losses.incidents.value / 50_000
@@ -78,7 +79,7 @@ def test_ceph():
 
 def test_backblaze():
     p = 1.0 - exp(-0.00405 * 6.5 / 365.0)
-    shards = Cluster(20, 4, 4, published.EVERY_SET, 1, outages=365.0 / 6.5, p_lost_in_outage=p)
+    shards = Cluster(20, 4, 4, published.EVERY_SET, 1, events=(outage(365.0 / 6.5, p),))
     assert digits(certified(shards, 0.95, DRAWS).incidents.value, published.BACKBLAZE) == published.BACKBLAZE
 
 

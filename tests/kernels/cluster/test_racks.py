@@ -40,6 +40,10 @@ CLUSTERS = [
     cluster(7, 4, 2, 3, DISTINCT_RACKS),
     cluster(9, 4, 3, 3, COPYSETS, 4),
     cluster(8, 2, 2, 2, COPYSETS, 1),
+    cluster(3, 3, 3, 3, DISTINCT_RACKS),
+    cluster(4, 3, 3, 3, DISTINCT_RACKS),
+    cluster(4, 3, 3, 2, TWO_RACKS),
+    cluster(3, 3, 3, 1, COPYSETS, 2),
 ]
 
 
@@ -55,3 +59,5 @@ def test_the_patterns_are_those_of_all_rings(given):
     assert found == pytest.approx(counted, rel=1e-12)
     left = [[node for node in range(given.nodes) if not first <= node < end] for first, end in racks]
     assert has_room_without(given) == all(rings(given, nodes) for nodes in left)
+    left = [[node for node in range(given.nodes) if node != down] for down in range(given.nodes)]
+    assert has_room_without(given, a_rack=False) == all(rings(given, nodes) for nodes in left)

@@ -10,12 +10,13 @@ from quorisk.kernels.cluster.setting import Cluster, Thin
 from quorisk.kernels.cluster.shares import CHUNK, NOT_FIRST, SHARE, SHARE_SQUARED, draw
 from quorisk.kernels.cluster.strata import strata
 from quorisk.kernels.cluster.ticks import ticks
+from tests.analysis.cluster.clusters import outage, rack_outage
 
 HOUR = 1.0 / 8766.0
 SMALL = Cluster(
-    9, 3, 3, 60, 10, node_loss=1.5, detection_delay=24 * HOUR, repair_time=48 * HOUR, outages=0.5, p_lost_in_outage=0.05
+    9, 3, 3, 60, 10, node_loss=1.5, detection_delay=24 * HOUR, repair_time=48 * HOUR, events=(outage(0.5, 0.05),)
 )
-RACKED = SMALL._replace(nodes=12, racks=4, rack_outages=0.15, p_lost_in_rack_outage=0.3)
+RACKED = SMALL._replace(nodes=12, racks=4, events=(*SMALL.events, rack_outage(0.15, 0.3)))
 CLUSTERS = {
     "random": SMALL,
     "random 3 of 5, in a queue": SMALL._replace(ensemble_size=5, node_loss=0.2, repair_queue=True),

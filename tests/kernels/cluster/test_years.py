@@ -7,15 +7,16 @@ import pytest
 
 from quorisk.kernels.cluster.fate import compiled
 from quorisk.kernels.cluster.placement import catalogue
-from quorisk.kernels.cluster.setting import CAUSES, Cluster, Thin
+from quorisk.kernels.cluster.setting import Cluster, Event, Thin
 from quorisk.kernels.cluster.years import ANY, BY_CAUSE, ENTRIES, INCIDENTS, _years, simulate, warm_up_of
+from tests.analysis.cluster.clusters import outage, rack_outage
 from tests.references.cluster import literal
 
 HOUR = 1.0 / 8766.0
 SMALL = Cluster(
-    9, 3, 3, 20, 10, node_loss=2.0, detection_delay=24 * HOUR, repair_time=48 * HOUR, outages=1.0, p_lost_in_outage=0.15
+    9, 3, 3, 20, 10, node_loss=2.0, detection_delay=24 * HOUR, repair_time=48 * HOUR, events=(outage(1.0, 0.15),)
 )
-RACKED = SMALL._replace(nodes=11, racks=4, rack_outages=0.3, p_lost_in_rack_outage=0.6)
+RACKED = SMALL._replace(nodes=11, racks=4, events=(*SMALL.events, rack_outage(0.3, 0.6)))
 LITERALLY = {
     "random 2 of 4": SMALL._replace(write_quorum=2, ensemble_size=4, ledgers=8),
     "two racks 3 of 4": RACKED._replace(ensemble_size=4, placement="two_racks"),
@@ -25,6 +26,11 @@ LITERALLY = {
     ),
     "thin entries": SMALL._replace(ledgers=5, thin=(Thin(2, 12, False), Thin(1, 3, True))),
     "a queue, slow": SMALL._replace(node_loss=1.0, repair_time=120 * HOUR, repair_queue=True),
+    "common causes of batches and nodes": RACKED._replace(
+        node_loss=0.5,
+        thin=(Thin(2, 8, True),),
+        events=(Event("b", "batch", 1.5, 0.7, 5), Event("n", "node", 1.0, 0.5), Event("c", "cluster", 0.5, 0.3)),
+    ),
     "batches that wear out": SMALL._replace(lifetime_shape=3.0, service_life=2.0, batches=2),
     "early failures": SMALL._replace(lifetime_shape=0.6, service_life=2.0),
 }
@@ -80,7 +86,7 @@ def test_a_node_that_is_down_is_not_repaired_again(queue):
 @pytest.mark.parametrize(
     ("cluster", "num_years"),
     [
-        (Cluster(3, 3, 3, 1, 1, outages=10.0, p_lost_in_outage=1.0, detection_delay=2400 * HOUR), YEARS),
+        (Cluster(3, 3, 3, 1, 1, events=(outage(10.0, 1.0),), detection_delay=2400 * HOUR), YEARS),
         (Cluster(1, 1, 1, 1, 1, node_loss=10.0, detection_delay=1440 * HOUR), 2 * YEARS),
         (Cluster(1, 1, 1, 1, 1, node_loss=30.0, detection_delay=2400 * HOUR), YEARS // 4),
     ],
@@ -99,8 +105,9 @@ def test_where_nodes_are_seldom_down_a_year_warms_up_for_two_windows():
 
 
 def test_causes_add_up():
-    tally = simulate(RACKED._replace(thin=(Thin(1, 2, False),)), 0, 5_000, 1)
-    causes = [tally.mean(BY_CAUSE + 2 * i) for i in range(len(CAUSES))]
+    cluster = RACKED._replace(thin=(Thin(1, 2, False),))
+    tally = simulate(cluster, 0, 5_000, 1)
+    causes = [tally.mean(BY_CAUSE + 2 * i) for i in range(len(cluster.causes))]
     assert min(causes) > 0.0
     assert sum(causes) == pytest.approx(tally.mean(INCIDENTS))
 

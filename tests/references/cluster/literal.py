@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from math import inf
 from typing import NamedTuple
 
-from quorisk.kernels.cluster.setting import COPYSETS, DISTINCT_RACKS, TWO_RACKS, Cluster
+from quorisk.kernels.cluster.setting import COPYSETS, DISTINCT_RACKS, TWO_RACKS, Cluster, Event
 
 
 class Unit(NamedTuple):
@@ -54,7 +54,7 @@ def _year(
         for node in unit.ring:
             on[node].add(number)
     node_back, busy, incidents = [-inf] * cluster.nodes, -inf, []
-    for time, kind, hit in _ticks(cluster, rng, racks, warm):
+    for time, takes_writers, hit in _ticks(cluster, rng, racks, warm):
         start = time + cluster.detection_delay
         if cluster.repair_queue:
             start = max(start, busy)
@@ -64,7 +64,7 @@ def _year(
         for node in up:
             node_back[node] = finish
         lost = sum(_loses(unit, set(up), time, start, finish, rng) for unit in map(units.__getitem__, _met(on, up)))
-        if kind == "cluster":
+        if takes_writers:
             lost += _in_flight(cluster, rng, racks, groups, set(up))
         if lost and time >= 0.0:
             incidents.append(lost)
@@ -148,19 +148,23 @@ def _place(cluster: Cluster, rng: random.Random, racks: list[list[int]], groups:
 
 def _ticks(
     cluster: Cluster, rng: random.Random, racks: list[list[int]], warm: float
-) -> Iterator[tuple[float, str, list[int]]]:
-    """When which nodes are lost together, or fail to come back; the kind is "node", "cluster" or "rack"."""
-    events: list[tuple[float, str, list[int]]] = []
-    for time, node in _lost_alone(cluster, rng, warm):
-        events.append((time, "node", [node]))
-    for time in _poisson(cluster.outages, rng, warm):
-        hit = [node for node in range(cluster.nodes) if rng.random() < cluster.p_lost_in_outage]
-        events.append((time, "cluster", hit))
-    for rack in racks:
-        for time in _poisson(cluster.rack_outages, rng, warm):
-            hit = [node for node in rack if rng.random() < cluster.p_lost_in_rack_outage]
-            events.append((time, "rack", hit))
-    yield from sorted(events)
+) -> Iterator[tuple[float, bool, list[int]]]:
+    """When which nodes are lost together, or fail to come back; and whether writers are lost as well."""
+    ticks = [(time, False, [node]) for time, node in _lost_alone(cluster, rng, warm)]
+    for event in cluster.events:
+        for nodes in _scopes(event, cluster, racks):
+            for time in _poisson(event.per_year, rng, warm):
+                there = rng.sample(nodes, event.batch) if event.scope == "batch" else nodes
+                hit = [node for node in there if rng.random() < event.p_lost]
+                ticks.append((time, event.scope == "cluster" and event.takes_unflushed, hit))
+    yield from sorted(ticks)
+
+
+def _scopes(event: Event, cluster: Cluster, racks: list[list[int]]) -> list[list[int]]:
+    """The groups of nodes to each of which an event may happen; of a batch, those that it is drawn from."""
+    if event.scope == "node":
+        return [[node] for node in range(cluster.nodes)]
+    return racks if event.scope == "rack" else [list(range(cluster.nodes))]
 
 
 def _poisson(rate: float, rng: random.Random, warm: float) -> Iterator[float]:
