@@ -1,5 +1,6 @@
 """Logs that are written to all the time: that states of one normal form go on alike, whichever of them it is."""
 
+import itertools
 import random
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
@@ -159,6 +160,53 @@ def test_kafka_states_of_one_normal_form_go_on_alike(replicas, given):
     writes, sizes = kafka_writes(), {"replicas": replicas, "log_size": 6, "max_records": 6, "max_leader_epoch": 4}
     states, classes = check_lumping(writes, params_of(writes.model, **sizes, **given), 400)
     assert classes < states
+
+
+def test_of_ever_more_records_classes_reach_the_limit_first(tmp_path):
+    """Room for one record is the same for one record and one class. More records are more likely to lose any; classes,
+    of which each may be any number of records, need room for few until more of it changes nothing."""
+
+    def p(room: int, continuous: bool) -> float:
+        file = tmp_path / "kafka.toml"
+        file.write_text(KAFKA.format(room=room, continuous=str(continuous).lower()))
+        return quorisk.exact(file).data_loss.p
+
+    records, classes = [p(room, False) for room in (1, 2, 3)], [p(room, True) for room in (1, 2, 3, 4)]
+    assert classes[0] == pytest.approx(records[0], rel=1e-12)
+    assert records == sorted(records)
+    assert all(few < many for few, many in zip(records[1:], classes[1:], strict=False))
+    more = [b - a for a, b in itertools.pairwise(classes)]
+    assert 0.0 < more[2] < more[1] / 4 < more[0] / 4
+    assert classes[3] == pytest.approx(LIMIT, rel=0.003)
+
+
+LIMIT = 0.0059388
+"""With room for 6 classes, as with room for 5: it takes minutes."""
+KAFKA = """
+protocol = "kafka"
+[model]
+replicas = 2
+log_size = {room}
+max_records = {room}
+max_leader_epoch = 2
+continuous_writes = {continuous}
+[variant]
+flush_every_message = false
+[faults]
+max_unclean_restarts = 1
+[rates]
+leader_write = 1
+fenced_follower_fetch = 20
+fenced_leader_inc_high_watermark = 20
+replica_flushes = 0.2
+replica_restarts_unclean = 0.1
+controller_shrink_isr = 0.05
+controller_elect_leader = 0.5
+become_leader = 5
+fenced_become_follower_and_truncate = 5
+[run]
+lifetime = 100
+"""
 
 
 def test_one_in_eleven_crashes_of_leaders_loses_a_record_with_acks_1(tmp_path):
