@@ -84,7 +84,7 @@ def by_faults(design: Design, losses_by_faults: pd.DataFrame) -> list[Part]:
     for row in design.worst.get("parts", [design.worst]):
         met = losses_by_faults[losses_by_faults["point_id"] == row["point_id"]]
         for faults, p in zip(met["faults"], met["p"], strict=True):
-            amounts[" + ".join(faults) or NO_FAULT] += row.get("per_year", 1.0) * p
+            amounts[" + ".join(faults) or NO_FAULT] += row.get("per_year", 1.0) * row.get("hits", 1.0) * p
     return _shares(amounts)
 
 

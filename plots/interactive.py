@@ -2,17 +2,15 @@
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from quorisk.analysis.cluster.figures import ENDS
 from quorisk.analysis.decision.designs import Design, place
 from quorisk.analysis.decision.doubt import Doubt
-from quorisk.analysis.decision.years import SUMMED
+from quorisk.analysis.decision.years import SUMMED, part_of
+from quorisk.analysis.statistics.yearly import Ends, Part, incidents, losses
 from quorisk.say import numbers
-
-_PART = ("per_year", "p", "low", "high", "losses")
-
 
 _MOST_FIGURES = 4
 """Of rates that can be dragged: those that decide most."""
@@ -80,9 +78,11 @@ def _case(point: dict[str, Any]) -> dict[str, Any]:
     cluster = (
         {name: point[f"any_loss{end}"] for name, end in zip(SUMMED, ENDS, strict=True)} if "any_loss" in point else None
     )
-    return {"parts": [_part(row) for row in parts], "cluster": cluster}
+    return {"parts": [_part(row, incidents if cluster else losses) for row in parts], "cluster": cluster}
 
 
-def _part(row: dict[str, Any]) -> dict[str, Any]:
-    known = {name: float(row.get(name, 1.0)) for name in _PART}
-    return {"scenario": row.get("run.scenario", ""), **known}
+def _part(row: dict[str, Any], in_year: Callable[[list[Part]], Ends]) -> dict[str, Any]:
+    """What a scenario adds to a year; in a file without scenarios, to a run."""
+    ends = in_year([part_of({"per_year": 1.0, **row})])
+    known = {name: float(end) for name, end in zip(SUMMED, ends, strict=True)}
+    return {"scenario": row.get("run.scenario", ""), "losses": float(row["losses"]), **known}

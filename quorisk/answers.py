@@ -7,25 +7,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quorisk.analysis import explore as exploring
-from quorisk.analysis import year
 from quorisk.analysis.cluster import answer as clusters
 from quorisk.analysis.compare import compare as comparing
+from quorisk.analysis.decision import depends as sensing
 from quorisk.analysis.decision import recommend as recommending
 from quorisk.analysis.decision.frames import Sweep as Tables
 from quorisk.analysis.decision.recommend import Advice
+from quorisk.analysis.decision.whole import Whole
+from quorisk.analysis.decision.years import part_of
 from quorisk.analysis.estimate.estimate import Estimate, only_point
 from quorisk.analysis.exact.exact import ExactResult
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.analysis.rates import answer, profile
-from quorisk.analysis.rates import sensitivity as sensing
 from quorisk.analysis.rates.answer import Answer
 from quorisk.analysis.rates.sensitivity import Sensitivity
+from quorisk.analysis.statistics import yearly
 from quorisk.analysis.traces import formats, json_file
 from quorisk.analysis.traces.find import Found
 from quorisk.analysis.traces.trace import Replayed, replay
-from quorisk.analysis.year import Year
 from quorisk.command import show, show_cluster, show_compare, show_decision, show_rates, show_sensitivity, show_year
 from quorisk.kernels.states.search import Search
 from quorisk.notebook import about, frame_of, html, without_bounds
@@ -77,37 +78,33 @@ class Solved(ExactResult):
         return html(lambda console: show.exact(self, console))
 
 
-class Yearly(Year[Any]):
-    """What a design loses in a year; see `Year` for its fields, such as `result.losses.high`."""
+class Yearly(NamedTuple):
+    """What a design loses in a year."""
 
-    __slots__ = ()
+    experiment: Experiment
+    found: Whole
+    """Such as `result.found.p_any.high` and `result.found.entries.value`."""
 
     def frame(self) -> "pd.DataFrame":
-        """Returns one row for each scenario: `per_year`, the probability `p` of a loss each time and `losses_per_year`
-        (missing where only an upper bound is known), with `high`, its `share` of all losses, and all parameters by
-        dotted key."""
-        found = [
-            {
-                "scenario": name,
-                "per_year": self.per_year[name],
-                "p": result.data_loss.p,
-                "low": getattr(result.data_loss, "low", result.data_loss.p),
-                "high": getattr(result.data_loss, "high", result.data_loss.p),
-                "share": self.share(name),
-                **result.parameters,
-            }
-            for name, result in self.scenarios.items()
-        ]
-        frame = without_bounds(frame_of(found))
-        frame.insert(3, "losses_per_year", frame["per_year"] * frame["p"])
-        return frame
+        """Returns one row for each scenario that counts: `per_year`, `hits` and `fates` of its event, the probability
+        `p` of losing one object each time with its ends, `losses_per_year`, and `method`."""
+        found = self.found.scenarios
+        return frame_of(
+            [
+                {"scenario": name, **row, "losses_per_year": yearly.losses([part_of(row)]).value}
+                for name, row in found.items()
+            ]
+        )
 
     def as_json(self) -> dict[str, Any]:
         """Returns what `quorisk estimate --json` and `quorisk exact --json` print for a file with scenarios."""
-        return dict(plain(year.as_json(self)))
+        return self.found.whole_json()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: P(any loss in a year) {self.found.p_any.value:.3g}>"
 
     def _repr_html_(self) -> str:
-        return html(lambda console: show_year.year(self, console))
+        return html(lambda console: show_year.year(self.found, self.experiment, console))
 
 
 class Depends(NamedTuple):

@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from quorisk.analysis import explore as exploring
-from quorisk.analysis import year as years
 from quorisk.analysis.cluster import answer as clusters
 from quorisk.analysis.compare import compare as comparing
+from quorisk.analysis.decision import depends as sensing
+from quorisk.analysis.decision.weigh import MEMORY, Weigher
+from quorisk.analysis.decision.whole import asks_year, whole, with_scenarios
 from quorisk.analysis.estimate import estimate as estimating
 from quorisk.analysis.exact import exact as solving
 from quorisk.analysis.experiment import config
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.analysis.rates import scores
-from quorisk.analysis.rates import sensitivity as sensing
 from quorisk.analysis.traces import find
 from quorisk.answers import (
     Comparison,
@@ -158,23 +159,23 @@ def year(
     overrides: Overrides = (),
     *,
     solve: bool = False,
-    memory: str | int = "4GiB",
+    memory: str | int = "128MiB",
     threads: int | None = None,
 ) -> Yearly:
-    """Adds up what one design of an experiment with scenarios loses in a year.
+    """Says what the one design of an experiment with scenarios or [cluster] loses in a year: P(any loss), incidents,
+    entries, and because of what.
 
-    Random runs estimate each scenario; with `solve`, its chain is solved exactly, within `memory` (bytes, or a text
-    such as "512MiB"). Raises ConfigError if there are several designs or no scenarios, or if a chain does not fit in
-    `memory`.
+    Scenarios are solved exactly within `memory` (bytes, or a text such as "512MiB"), or else estimated by random runs;
+    with `solve`, they have to be solved. Raises ConfigError if there are several designs or nothing that happens in a
+    year, or if a chain does not fit.
 
     Example: `year("configs/pulsar.toml", {"write_quorum": 2, "ack_quorum": 2, "bookies": 3, "run.runs": 131_072})`
     """
     experiment, most = load_experiment(source, overrides), exploring.parse_memory(str(memory))
-    if solve:
-        with bars.chain_line() as progress:
-            return Yearly(*years.exact_year(experiment, most, progress))
-    with bars.run_bar(experiment.run.runs * len(experiment.points)) as progress:
-        return Yearly(*years.estimate_year(experiment, _threads(threads), progress))
+    if not asks_year(experiment):
+        raise ConfigError(f"{experiment.path}: has neither scenarios nor [cluster], or one scenario is picked")
+    with bars.status() as tell:
+        return Yearly(experiment, whole(experiment, Weigher(most, _threads(threads), tell), solve))
 
 
 def cluster(source: Source, overrides: Overrides = (), *, threads: int | None = None) -> Incidents:
@@ -189,7 +190,8 @@ def cluster(source: Source, overrides: Overrides = (), *, threads: int | None = 
     designs = clusters.designs(experiment)
     effort = clusters.effort_of(experiment, _threads(threads))
     with bars.run_bar(len(designs) * effort.years, "years") as progress:
-        return Incidents(clusters.answers(designs, effort, progress), effort.confidence)
+        found = clusters.answers(designs, effort, progress)
+    return Incidents(with_scenarios(experiment, found, Weigher(MEMORY, effort.threads)), effort.confidence)
 
 
 def sensitivity(source: Source, overrides: Overrides = (), *, memory: str | int = "1GiB") -> Depends:
@@ -203,7 +205,7 @@ def sensitivity(source: Source, overrides: Overrides = (), *, memory: str | int 
     """
     experiment, most = load_experiment(source, overrides), exploring.parse_memory(str(memory))
     with bars.estimate_bar(scores.MOST_LOSSES) as (progress, solving):
-        return Depends(experiment, sensing.of_experiment(experiment, most, progress, solving))
+        return Depends(experiment, sensing.depends(experiment, most, num_cores(), progress, solving))
 
 
 def explore(source: Source, overrides: Overrides = (), *, memory: str | int = "4GiB") -> Explored:

@@ -6,7 +6,6 @@ from typing import Any
 
 from quorisk.say import numbers
 
-LIFETIME = "run.lifetime"
 SMALL = 0.05
 """An elasticity below which twice as high changes losses by less than 4 %: that is not worth a sentence."""
 _NEAR = 0.1
@@ -16,15 +15,8 @@ _POWERS = {1: "in proportion to", 2: "with the square of", 3: "with the cube of"
 _PARTS = {1: "halves", 2: "leaves a quarter of", 3: "leaves an eighth of"}
 
 
-def name(key: str) -> str:
-    """Returns what an elasticity is of: the rate of a lifetime's end is 1 by the lifetime."""
-    return f"1 / {key}" if key.endswith(LIFETIME) else key
-
-
 def sentence(key: str, elasticity: float) -> str:
     """Returns what an elasticity means."""
-    if key.endswith(LIFETIME):  # as people think of it
-        elasticity = -elasticity
     nearest = round(abs(elasticity))
     is_near = abs(abs(elasticity) - nearest) <= _NEAR
     if elasticity >= 1.0 - _NEAR:

@@ -11,6 +11,8 @@ class Told(NamedTuple):
     about: str
     simplifications: tuple[str, ...]
     """What it makes simpler than it is, a sentence each."""
+    hits: float = 1.0
+    """Objects that each event touches."""
 
 
 class Scope(NamedTuple):

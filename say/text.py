@@ -28,11 +28,11 @@ _MEANT = {"kip966": "ELR", "v3_5": "without ELR"}
 _QUORUMS = ("model.ensemble_size", "model.write_quorum", "model.ack_quorum")
 """Sizes that are named together where all are known: 3/3/2."""
 CAUSES = {
-    "single_losses": "nodes lost one by one",
+    "single_losses": "a node lost alone",
     "thin_entries": "entries left with few copies",
     "unflushed": "an outage that took what was not on disk",
 }
-"""What a cluster's incidents are put down to, beside its events."""
+"""What the last copy went with, beside the events of a cluster."""
 PLACEMENTS = {
     "two_racks": "write sets in two racks",
     "distinct_racks": "copies in racks of their own",

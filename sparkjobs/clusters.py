@@ -29,12 +29,15 @@ from quorisk.analysis.cluster.answer import (
     wants_years,
 )
 from quorisk.analysis.cluster.figures import Losses
+from quorisk.analysis.decision.weigh import MEMORY, Weigher
+from quorisk.analysis.decision.whole import with_scenarios
 from quorisk.analysis.experiment.cluster import Placed
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.results import provenance, sealed, sweeps
 from quorisk.kernels.cluster.setting import Cluster
 from quorisk.kernels.cluster.years import simulate
 from quorisk.kernels.compiled import once
+from quorisk.kernels.cores import num_cores
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.errors import ConfigError, ResultError
 from quorisk.sparkjobs import files, folder, session, settings
@@ -108,7 +111,7 @@ def clusters(
             open_designs = [i for i, of in enumerate(placed) if wants_years(found[i], effort)]
             new = _years(context, worker, open_designs, there, out, progress)
         merged = rows.merge([*there, *new])
-        answers = _answers(worker, found, merged)
+        answers = _answers(experiment, worker, found, merged)
         _write(out, merged, answers)
         LOG.info("finished: %d designs, of %d of which years were drawn", len(placed), len(open_designs))
     return answers
@@ -136,7 +139,7 @@ def union(sources: Sequence[Path], out: Path) -> tuple[list[Answer], float]:
         if merged:
             folder.append(out / folder.YEARS, merged, rows.SCHEMA)
         worker = Worker(placed, effort)
-        answers = _answers(worker, [solved(each, effort) for each in placed], merged)
+        answers = _answers(experiments[0], worker, [solved(each, effort) for each in placed], merged)
         _write(out, merged, answers)
     return answers, effort.confidence
 
@@ -259,12 +262,15 @@ def _year_s(cluster: Cluster, effort: Effort) -> float:
         tried *= 4
 
 
-def _answers(worker: Worker, found: Sequence[Losses | None], merged: Sequence[Mapping[str, Any]]) -> list[Answer]:
+def _answers(
+    experiment: Experiment, worker: Worker, found: Sequence[Losses | None], merged: Sequence[Mapping[str, Any]]
+) -> list[Answer]:
     tallies = {rows.cluster_of(row): rows.tally_of(row) for row in merged}
-    return [
+    answers = [
         told(placed, worker.effort, losses, tallies.get(cluster_of(placed)))
         for placed, losses in zip(worker.placed, found, strict=True)
     ]
+    return with_scenarios(experiment, answers, Weigher(MEMORY, num_cores()))
 
 
 def _write(out: Path, merged: Sequence[Mapping[str, Any]], answers: Sequence[Answer]) -> None:

@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
+from itertools import product
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pyarrow.compute as pc
 from rich.console import Console
 
 from quorisk.analysis.experiment.config import Experiment
+from quorisk.analysis.experiment.scenarios import Event
 from quorisk.analysis.results import provenance
 from quorisk.kernels.errors import ConfigError
 from quorisk.sparkjobs import folder, screen, session, settings
@@ -62,13 +64,13 @@ def union(sources: Sequence[Path], out: Path, console: Console) -> Summary:
 
 def _check_years(first: Path, theirs: Experiment, source: Path, ours: Experiment) -> None:
     """Raises ConfigError unless scenarios happen equally often, of which one report adds up losses a year."""
-    for name in dict.fromkeys([*theirs.scenarios, *ours.scenarios]):
+    for name, key in product(dict.fromkeys([*theirs.scenarios, *ours.scenarios]), Event._fields):
         before, now = (
-            repr(each.scenarios[name].per_year).removesuffix(".0") if name in each.scenarios else "missing"
+            repr(getattr(each.scenarios[name], key)).removesuffix(".0") if name in each.scenarios else "missing"
             for each in (theirs, ours)
         )
         if before != now:
-            raise ConfigError(f"{source}: scenarios.{name}.per_year is {before} in {first} and {now} here")
+            raise ConfigError(f"{source}: scenarios.{name}.{key} is {before} in {first} and {now} here")
 
 
 def _experiment(source: Path) -> Experiment:

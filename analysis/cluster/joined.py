@@ -17,9 +17,8 @@ from quorisk.analysis.cluster.figures import BY_CAUSE, COLUMNS, ENDS, Figure
 from quorisk.analysis.estimate import rare
 from quorisk.analysis.experiment.cluster import TABLE, Placed
 from quorisk.analysis.experiment.config import Experiment
-from quorisk.analysis.experiment.grid import GridPoint
-from quorisk.analysis.experiment.scenarios import SCENARIO
-from quorisk.analysis.year import by_design
+from quorisk.analysis.experiment.grid import GridPoint, by_design
+from quorisk.analysis.experiment.scenarios import SCENARIO, Event
 from quorisk.kernels.cluster.setting import RANDOM
 from quorisk.kernels.cores import num_cores, side_by_side
 from quorisk.say import text
@@ -55,10 +54,10 @@ def worst_clusters(experiment: Experiment, precision: float = PRECISION) -> dict
 
 
 def quick_effort(experiment: Experiment, precision: float = PRECISION) -> Effort:
-    """Returns what is computed of each design: strata, however much they leave open where losses are frequent; years
-    are drawn only where nodes age, or where they are asked for."""
+    """Returns what is computed of each design: the same, whichever verb asks. At a coarser precision, which is for
+    designs under other figures, strata alone, however much they leave open where losses are frequent."""
     effort = effort_of(experiment, num_cores())._replace(precision=precision)
-    return effort._replace(method="head") if effort.method == "auto" else effort
+    return effort._replace(method="head") if effort.method == "auto" and precision > PRECISION else effort
 
 
 def answer_of(placed: Placed, effort: Effort) -> Answer:
@@ -99,7 +98,7 @@ def with_cluster(frame: "pd.DataFrame", experiment: Experiment, precision: float
     if not set(frame["point_id"]) <= set(design_of):
         return frame  # merged from other sweeps, whose clusters may be others
     effort, found = quick_effort(experiment, precision), worst_clusters(experiment, precision)
-    told = {design: _columns(each) for design, each in _told(found, answer_of, effort).items()}
+    told = {design: columns(each) for design, each in _told(found, answer_of, effort).items()}
     rows = [told[design_of[point_id]] for point_id in frame["point_id"]]
     names = dict.fromkeys(name for row in rows for name in row)
     frame = frame.assign(**{name: [row.get(name, 0.0) for row in rows] for name in names})
@@ -145,6 +144,17 @@ def with_random_placement(frame: "pd.DataFrame", experiment: Experiment) -> "pd.
     return frame.assign(placement=placements, at_random=[told[each].losses.p_any.value for each in designs_there])
 
 
+def events(experiment: Experiment) -> dict[str, Event]:
+    """Returns how often the scenario of each point happens, and what it touches, by point id; on the worst cluster of
+    its design, if the file has one."""
+    clusters = worst_clusters(experiment) if experiment.clusters and experiment.scenarios else {}
+    return {
+        point.point_id: experiment.scenarios[point.scenario].event(clusters.get(point.design))
+        for point in experiment.points
+        if point.scenario is not None
+    }
+
+
 def enough_of(experiment: Experiment, found: Mapping[str, float]) -> dict[str, float]:
     """Returns how wide an interval of P(data loss) may be that leaves little open of what a design loses in a year, for
     each of its scenarios that happen beside its cluster and are not `found` yet; nothing where nothing is known of what
@@ -153,10 +163,10 @@ def enough_of(experiment: Experiment, found: Mapping[str, float]) -> dict[str, f
         return {}
     clusters = worst_clusters(experiment) if experiment.clusters else {}
     answers = _told(clusters, answer_of, quick_effort(experiment))
-    widths: dict[str, float] = {}
-    for design, points in by_design(experiment).items():
+    widths, happening = dict[str, float](), events(experiment)
+    for design, points in by_design(experiment.points).items():
         weighed = [each for each in points if not is_replaced(experiment, each.scenario)]
-        per_year = {each.point_id: experiment.scenarios[str(each.scenario)].per_year for each in weighed}
+        per_year = {each.point_id: happening[each.point_id].objects for each in weighed}
         losses = math.fsum(often * found.get(name, 0.0) for name, often in per_year.items())
         losses += answers[design].losses.p_any.value if design in answers else 0.0
         if losses:
@@ -179,7 +189,8 @@ def surely_with_head(experiment: Experiment) -> list[GridPoint]:
     return [each for each in points if rare.applies(each.point, run)]
 
 
-def _columns(found: Answer) -> dict[str, Any]:
+def columns(found: Answer) -> dict[str, Any]:
+    """Returns what `with_cluster` has of a design, by column."""
     losses = found.losses
     figures = dict(zip(COLUMNS, (losses.p_any, losses.incidents, losses.entries), strict=True))
     columns: dict[str, Any] = {

@@ -14,7 +14,7 @@ from quorisk.analysis.estimate import rare
 from quorisk.analysis.estimate.estimate import assumptions, data_loss_invariants, only_point
 from quorisk.analysis.estimate.stopping import fixed_runs
 from quorisk.analysis.experiment.config import Experiment
-from quorisk.analysis.experiment.grid import GridPoint
+from quorisk.analysis.experiment.grid import GridPoint, by_design
 from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.analysis.experiment.keys import DATA_LOSS, find, keys_of
 from quorisk.analysis.experiment.settings import is_text
@@ -94,11 +94,7 @@ def vary(changed: Changed, options: Sequence[str]) -> Plan:
 
     The first is the baseline. Raises ConfigError.
     """
-    names, axes = zip(*(axis(option) for option in options), strict=True)
-    experiment = changed(*axes)
-    keys = [find(name, keys_of(experiment.model, tuple(experiment.scenarios))).name for name in names]
-    if len(set(keys)) < len(keys):
-        raise ConfigError(f" {options[-1]}: give each key once, with all of its values", "vary")
+    experiment, keys = varied(changed, options)
     shared = [key for key in experiment.varied if key not in keys]
     open_keys = [key for key in shared if len({each.varied[key] for each in experiment.points}) > 1]
     if open_keys:
@@ -108,21 +104,45 @@ def vary(changed: Changed, options: Sequence[str]) -> Plan:
     return Plan(experiment, tuple(_variant(_label(keys, each), each) for each in experiment.points))
 
 
-def ablation(changed: Changed, repairs: Sequence[Parameter] | None = None) -> Plan:
+def varied(changed: Changed, options: Sequence[str]) -> tuple[Experiment, list[str]]:
+    """Returns the experiment of options of `vary`, and the keys that they list. Raises ConfigError."""
+    names, axes = zip(*(axis(option) for option in options), strict=True)
+    experiment = changed(*axes)
+    keys = [find(name, keys_of(experiment.model, tuple(experiment.scenarios))).name for name in names]
+    if len(set(keys)) < len(keys):
+        raise ConfigError(f" {options[-1]}: give each key once, with all of its values", "vary")
+    return experiment, keys
+
+
+def ablation(changed: Changed) -> Plan:
     """Plans to turn off each mechanism of the model and each repair of the file in turn, and to compare with all on.
 
-    A switch that is off by default guards against nothing: it stays as the file has it. `repairs` are those of
-    `repairs_on` if None. Raises ConfigError.
+    A switch that is off by default guards against nothing: it stays as the file has it. Raises ConfigError.
     """
+    each = ablated(changed)
+    variants = tuple(_variant(label, only_point(experiment)) for label, experiment in each.items())
+    return Plan(next(iter(each.values())), variants, is_ablation=True)
+
+
+def ablated(changed: Changed) -> dict[str, Experiment]:
+    """Returns the experiments that `ablation` compares, by label: the one with all on first. Raises ConfigError."""
     experiment = changed()
-    repairs = repairs_on(experiment) if repairs is None else repairs
+    repairs = repairs_on(experiment)
     switches = [p for p in experiment.model.parameters if p.table == "variant" and p.allowed is None]
     switches = [p for p in switches if p.default_value]
     baseline = _everywhere(experiment, switches, True)
-    variants = [_variant("all on", only_point(baseline))]
-    for p in [*switches, *repairs]:
-        variants.append(_variant(f"{p.name} off", only_point(_everywhere(baseline, [p], False))))
-    return Plan(baseline, tuple(variants), is_ablation=True)
+    others = {f"{p.name} off": _everywhere(baseline, [p], False) for p in [*switches, *repairs]}
+    return {"all on": baseline} | others
+
+
+def one_by_one(changed: Changed, options: Sequence[str]) -> dict[str, Experiment]:
+    """Returns the experiment of each variant of options of `vary`, with all of its scenarios, by label. Raises
+    ConfigError."""
+    experiment, keys = varied(changed, options)
+    return {
+        _label(keys, points[0]): experiment._replace(points=tuple(points))
+        for points in by_design(experiment.points).values()
+    }
 
 
 def repairs_on(experiment: Experiment) -> list[Parameter]:
@@ -188,8 +208,13 @@ def compare(
     )
     compared = [compare_pairs(of_event, run.confidence) for of_event in counted.by_event]
     baseline, *others = labels = [variant.label for variant in plan.variants]
-    named = [(label, baseline, found) for label, found in zip(others, compared[0], strict=True)]
+    seen = compared[0]
+    named = [(label, baseline, found) for label, found in zip(others, seen, strict=True)]
     alone, compared[0] = separately.compared(experiment, _seen(plan, counted), named, threads, solving)
+    all_losing = data_loss_invariants(model)
+    for i in map(events.index, all_losing):  # one that all losses are of has no other probability than these
+        if len(all_losing) == 1 or (_broke(seen) and compared[i] == seen):
+            compared[i] = compared[0]
     by_variant = zip(others, zip(*compared, strict=True), strict=True)
     return Result(
         protocol=experiment.protocol,
@@ -202,7 +227,7 @@ def compare(
         variants={variant.label: variant.point_id for variant in plan.variants},
         cut_off=dict(zip(labels, counted.cut_off, strict=True)),
         pairs=[Pair(label, baseline, dict(zip(events, found, strict=True))) for label, found in by_variant],
-        data_loss_invariants=data_loss_invariants(model),
+        data_loss_invariants=all_losing,
         assumptions=_assumptions(plan) + ([rare.ASSUMPTION] if alone else []),
         alone=alone,
         small_cases=_small_cases(plan, dict(zip(others, compared[0], strict=True))),
@@ -216,6 +241,10 @@ def _small_cases(plan: Plan, data_loss: dict[str, Comparison]) -> dict[str, Smal
     on = plan.variants[0].point.values
     off = {each.label: each.point.values.items() - on.items() for each in plan.variants[1:]}
     return losing(plan.experiment.model, {label: dict(off[label]) for label in off if not data_loss[label].p_variant})
+
+
+def _broke(found: Sequence[Comparison]) -> bool:
+    return any(each.p_variant or each.p_baseline for each in found)
 
 
 def _seen(plan: Plan, counted: common_random_numbers.Counted) -> dict[str, separately.Seen]:

@@ -31,7 +31,7 @@ def with_solved(
 
     known = {point.point_id: point for point in experiment.points}
     rows = rows[(rows["inside"] > 0.0) & (rows["leaves"] <= LITTLE * rows["inside"]) & rows["point_id"].isin(known)]
-    weights = rows["p"] * rows["per_year"] if "per_year" in rows else rows["p"]
+    weights = rows["p"] * rows["per_year"] * rows["hits"] if "per_year" in rows else rows["p"]
     found: list[pd.DataFrame] = []
     for row in rows.loc[weights.nlargest(MOST_POINTS).index].to_dict("records"):
         if tell:

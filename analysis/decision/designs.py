@@ -11,15 +11,17 @@ import pandas as pd
 from quorisk.analysis.cluster.figures import BY_CAUSE, COLUMNS, ENDS
 from quorisk.analysis.decision import years
 from quorisk.analysis.decision.judging import FAILS, UNDECIDED, judge, runs_to_settle
+from quorisk.analysis.statistics import yearly
 from quorisk.say import choose, numbers, text
 
 _TOLD = (
-    "point_id", "protocol", "method", "sequential", "per_year", text.SCENARIO,
+    "point_id", "protocol", "method", "sequential", "per_year", "hits", "fates", text.SCENARIO,
     "inside", "leaves", "exit_runs", "exit_losses", "exit_hidden",
     "copies", "stored", "on_disk", "survives", "node", "nodes", "zones", "changed", "given",
     *(f"write_{level}_{end}ms" for level in ("p50", "p99", "p999") for end in ("", "low_", "high_")), "stored_bytes",
     "wants_write_p99_ms", "wants_copies", "wants_nodes", "wants_node", "wants_zones", "wants_zone",
     "wants_losses_per_year", "wants_incident_entries_p99", *(f"{name}{end}" for name in COLUMNS for end in ENDS),
+    "any_loss_method",
     "incident", "incident_p50", "incident_p99", "incident_p99_high", "incident_at_least", "cluster_at", "placement",
     "at_random", "allowed_low", "allowed_high", "stops_with_one",
     *("stops_with_node", "stops_with_rack", "write_minutes_lost_per_year", "wants_write_minutes_lost_per_year"),
@@ -81,10 +83,11 @@ class Design(NamedTuple):
     def by_cause(self) -> dict[str, float]:
         """Its losses a year by scenario; on a cluster incidents a year, by what they are put down to, with those of
         scenarios beside it. Empty without scenarios."""
-        parts = [part for part in self.worst.get("parts", ()) if not self.is_clustered or part["incident"]]
+        rows = [row for row in self.worst.get("parts", ()) if not self.is_clustered or row["incident"]]
         columns = [name for name in self.worst if name.startswith(BY_CAUSE)]
         found = {text.cause(name.removeprefix(BY_CAUSE)): self.worst[name] for name in columns}
-        found |= {part[text.SCENARIO]: part["per_year"] * part["p"] for part in parts}
+        in_year = yearly.incidents if self.is_clustered else yearly.losses
+        found |= {row[text.SCENARIO]: in_year([years.part_of(row)]).value for row in rows}
         return {cause: amount for cause, amount in found.items() if amount > 0.0}
 
     @property
@@ -233,8 +236,8 @@ def designs(rows: pd.DataFrame) -> list[Design]:
         faults[tuple(row[key] for key in fault_keys)].append(row)
     found = []
     for cases in groups.values():
-        yearly = "per_year" in columns
-        points = [years.added(case) | {"parts": case} if yearly else case[0] for case in cases.values()]
+        is_yearly = "per_year" in columns
+        points = [years.added(case) | {"parts": case} if is_yearly else case[0] for case in cases.values()]
         worst = max(points, key=lambda point: point["high"])
         differ = any(point["high"] < worst["high"] for point in points)
         for point in points:

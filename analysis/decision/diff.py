@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from quorisk.analysis.cluster.figures import ENDS
 from quorisk.analysis.decision import frames
-from quorisk.analysis.decision.years import added
+from quorisk.analysis.decision.years import SUMMED, added
 from quorisk.analysis.experiment.scenarios import SCENARIO
 from quorisk.analysis.statistics.sequential import simultaneous
 from quorisk.kernels.errors import ConfigError, ResultError
@@ -61,8 +62,8 @@ class Diff(NamedTuple):
     """The confidence with which all statements about `changes` hold together."""
     physical: bool
     """Whether rates are per second, and times in seconds, in both."""
-    years: list[Change]
-    """What became of a design's losses a year or, on its cluster, of P(any loss in a year); none without scenarios."""
+    p_any_loss_per_year: list[Change]
+    """What became of a design's P(any loss in a year); none without scenarios or a cluster."""
 
 
 def diff(before: Path, after: Path, invariant: str, confidence: float = 0.95) -> Diff:
@@ -98,7 +99,14 @@ def _years(frames: Sequence["pd.DataFrame"], keys: list[str]) -> list[Change]:
             side.setdefault(tuple(row[key] for key in own), []).append(row)
     first, second = sides
     pairs = {key: (first[key], rows) for key, rows in second.items() if _scenarios(first.get(key)) == _scenarios(rows)}
-    return [_change(dict(zip(own, key, strict=True)), added(one), added(other)) for key, (one, other) in pairs.items()]
+    years = {key: (_p_any(one), _p_any(other)) for key, (one, other) in pairs.items()}
+    return [_change(dict(zip(own, key, strict=True)), *both) for key, both in years.items()]
+
+
+def _p_any(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """A design's year, of which `p` and its ends are those of any loss."""
+    year = added(rows)
+    return year | {name: year[f"p_any{end}"] for name, end in zip(SUMMED, ENDS, strict=True)}
 
 
 def _scenarios(rows: list[dict[str, Any]] | None) -> set[str]:

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from quorisk.analysis.cluster.joined import with_cluster, with_random_placement
+from quorisk.analysis.cluster.joined import events, with_cluster, with_random_placement
 from quorisk.analysis.decision import promises
 from quorisk.analysis.experiment.config import Experiment
-from quorisk.analysis.experiment.scenarios import SCENARIO
+from quorisk.analysis.experiment.scenarios import SCENARIO, Event
 from quorisk.analysis.results import provenance, schema
 from quorisk.analysis.results.frame import frame as frame_of
 from quorisk.analysis.results.sweeps import EXPERIMENT, RESULTS, histograms, losses_by_faults, result_rows
@@ -91,9 +91,9 @@ def described(frame: "pd.DataFrame", experiment: Experiment) -> "pd.DataFrame":
     """Returns a frame of an experiment with its scenarios, and what designs promise (`promises.with_promises`).
 
     `exposed_for` is `mean_exposed` in words, empty where there is none.
-    With scenarios: `run.scenario`, and `per_year`, how many times a year it happens; without designs that lack runs of
-    a scenario, as what they lose a year would be too low. With [cluster]: `with_cluster`. The grid's parameters come
-    first.
+    With scenarios: `run.scenario`, and `per_year`, `hits` and `fates` of its event (`scenarios.Event`); without designs
+    that lack runs of a scenario, as what they lose a year would be too low. With [cluster]: `with_cluster`. The grid's
+    parameters come first.
     """
     frame = promises.with_promises(frame, experiment)
     if "mean_exposed" in frame:
@@ -103,8 +103,13 @@ def described(frame: "pd.DataFrame", experiment: Experiment) -> "pd.DataFrame":
     if names and None not in names.values() and (whole := _is_whole(frame, experiment, names)).any():
         frame = frame[whole].reset_index(drop=True)
         scenarios = [names[point_id] for point_id in frame["point_id"]]
-        per_year = [experiment.scenarios[str(name)].per_year for name in scenarios]
-        frame = frame.assign(**{SCENARIO: scenarios, "per_year": per_year})
+        known, some = events(experiment), next(iter(experiment.clusters), None)
+        happening = [
+            known.get(point_id) or experiment.scenarios[str(name)].event(some)
+            for point_id, name in zip(frame["point_id"], scenarios, strict=True)
+        ]
+        of = {name: [getattr(each, name) for each in happening] for name in Event._fields}
+        frame = frame.assign(**{SCENARIO: scenarios}, **of)
     if not names or SCENARIO in frame:
         frame = with_random_placement(with_cluster(frame, experiment), experiment)
     first = [column for column in experiment.varied if column in frame]

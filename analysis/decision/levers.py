@@ -95,7 +95,7 @@ def levers(experiment: Experiment) -> list[Lever]:
     found = [
         Lever(f"scenarios.{name}.{PER_YEAR}", each.per_year)
         for name, each in experiment.scenarios.items()
-        if not is_replaced(experiment, name)
+        if not is_replaced(experiment, name) and isinstance(each.per_year, float)
     ]
     events = dict.fromkeys(each.name for placed in experiment.clusters for each in placed.cluster.events)
     fields = ["node_loss", *(f"events.{name}.{field}" for name in events for field in (PER_YEAR, "p_lost"))]
@@ -203,7 +203,7 @@ def scaled(experiment: Experiment, lever: Lever, factor: float) -> Experiment:
         return experiment
     if key == PER_YEAR:
         there = experiment.scenarios[scenario]
-        other = there._replace(per_year=lever.scaled(there.per_year, factor))
+        other = there._replace(per_year=lever.scaled(lever.value, factor))
         return experiment._replace(scenarios={**experiment.scenarios, scenario: other})
 
     def moved(each: GridPoint) -> GridPoint:

@@ -17,10 +17,12 @@ from quorisk.analysis.decision.judging import MEETS
 from quorisk.analysis.decision.levers import picked, untold
 from quorisk.analysis.decision.scope import scope_of
 from quorisk.analysis.decision.weigh import REPLACED, Weigher
+from quorisk.analysis.decision.whole import told
 from quorisk.analysis.experiment.cluster import Placed
 from quorisk.analysis.experiment.config import Experiment
+from quorisk.analysis.experiment.grid import by_design
+from quorisk.analysis.experiment.scenarios import Event
 from quorisk.analysis.rates.allowed import known as by_rates
-from quorisk.analysis.year import by_design
 from quorisk.say.scope import Scope
 
 if TYPE_CHECKING:
@@ -42,6 +44,7 @@ class Advice(NamedTuple):
     scope: Scope
     doubt: Doubt | None = None
     """How sure the choice is, by what is known of the rates; None if nothing is."""
+    confidence: float = 0.95
 
     @property
     def has_targets(self) -> bool:
@@ -78,7 +81,8 @@ def advise(
         search = breakeven.search(experiment, rows, weigher, levers if len(found) > 1 else [], within_s)
         sure = doubts.result()
     choice = verdict.choice(found, target)
-    return Advice(found, choice, target, recommend(rows, sure=sure), search, scope_of(experiment), sure)
+    words, confidence = recommend(rows, sure=sure), experiment.run.confidence
+    return Advice(found, choice, target, words, search, scope_of(experiment), sure, confidence)
 
 
 def doubted(experiment: Experiment, rows: "pd.DataFrame", found: Sequence[Design], target: float) -> Doubt | None:
@@ -88,7 +92,7 @@ def doubted(experiment: Experiment, rows: "pd.DataFrame", found: Sequence[Design
     is_known = experiment.known or experiment.known_in_grid
     if not is_known or not {point.point_id for point in experiment.points} <= set(rows["point_id"]):
         return None
-    number = {point.point_id: i for i, each in enumerate(by_design(experiment).values()) for point in each}
+    number = {point.point_id: i for i, each in enumerate(by_design(experiment.points).values()) for point in each}
     if experiment.clusters:
         placed = list(worst_clusters(experiment).values())
         sure = doubt(found, target, on_clusters(experiment, placed), number)
@@ -123,6 +127,7 @@ def as_json(advice: Advice) -> dict[str, Any]:
     """For `json.dumps`. Of designs `losses_per_year`, or without scenarios `p_loss`, at their worst faults."""
     chosen, runner_up = ([each.settings for each in advice.choice] + ["", ""])[:2]
     return {
+        **_first(advice),
         "designs": [_design(design, advice, design.settings == chosen) for design in advice.designs],
         "chosen": chosen or None,
         "runner_up": runner_up or None,
@@ -135,6 +140,13 @@ def as_json(advice: Advice) -> dict[str, Any]:
         "switched_off": [lever.key for lever in advice.search.off],
         "scope": advice.scope.as_json(),
     }
+
+
+def _first(advice: Advice) -> dict[str, Any]:
+    """What the chosen design loses in a year, or the first by rank if none is chosen; nothing if the file is not about
+    years."""
+    design = (advice.choice or advice.designs)[0]
+    return told(design, advice.confidence).as_json() if "parts" in design.worst else {}
 
 
 def _break_even(found: BreakEven) -> dict[str, Any]:
@@ -164,7 +176,9 @@ def _design(design: Design, advice: Advice, is_chosen: bool) -> dict[str, Any]:
         "shortfalls": design.shortfalls(),
         "chosen": is_chosen,
         "scenarios": {
-            part["run.scenario"]: {name: part[name] for name in ("per_year", "p", "low", "high", "method")}
+            part["run.scenario"]: {
+                name: part[name] for name in (*Event._fields, "p", "low", "high", "method") if name in part
+            }
             for part in worst.get("parts", [])
             if part["method"] != REPLACED
         },
@@ -185,7 +199,8 @@ def _losses(design: Design) -> dict[str, Any]:
     worst, keys = design.worst, ("p", "low", "high")
     figures = {key: worst[key] for key in keys}
     if not design.is_clustered:
-        return {"losses_per_year" if "parts" in worst else "p_loss": figures}
+        p_any = {key: worst[f"p_any{end}"] for key, end in zip(keys, ENDS, strict=True)} if "parts" in worst else {}
+        return {"p_any_loss_per_year": p_any, "losses_per_year": figures} if p_any else {"p_loss": figures}
     ends = {what: {key: worst[f"{what}{end}"] for key, end in zip(keys, ENDS, strict=True)} for what in COLUMNS[1:]}
     return {
         "p_any_loss_per_year": figures,

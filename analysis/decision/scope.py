@@ -1,20 +1,19 @@
 """What an experiment's numbers are about, and what they leave out: what a report says beside them."""
 
 from quorisk.analysis.decision.latency import LEFT_OUT
+from quorisk.analysis.experiment.cluster import Placed
 from quorisk.analysis.experiment.config import Experiment
+from quorisk.analysis.experiment.scenarios import Scenario
 from quorisk.kernels.protocols import registry
 from quorisk.say.scope import Scope, Told
 
 
 def scope_of(experiment: Experiment) -> Scope:
     """Returns the scope of an experiment: the model's own list, its scenarios, and where its latencies come from."""
-    latency = experiment.tables.get("latency")
+    latency, some = experiment.tables.get("latency"), next(iter(experiment.clusters), None)
     return Scope(
         limits=experiment.model.limits,
-        scenarios=tuple(
-            Told(name, each.per_year, each.about, tuple(f"{said.rstrip('.')}." for said in each.simplifications))
-            for name, each in experiment.scenarios.items()
-        ),
+        scenarios=tuple(_told(name, each, some) for name, each in experiment.scenarios.items()),
         latency=(f"Write latency is computed from {latency.source}.", *LEFT_OUT) if latency else (),
         settings=tuple(
             (each.names.replace("`", ""), each.key.replace("`", ""), each.note.replace("`", ""))
@@ -22,3 +21,9 @@ def scope_of(experiment: Experiment) -> Scope:
         ),
         profile=f"{experiment.profile.name}: {experiment.profile.about}" if experiment.profile else "",
     )
+
+
+def _told(name: str, scenario: Scenario, placed: Placed | None) -> Told:
+    event = scenario.event(placed)
+    simplifications = tuple(f"{said.rstrip('.')}." for said in scenario.simplifications)
+    return Told(name, event.per_year, scenario.about, simplifications, event.hits)

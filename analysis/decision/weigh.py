@@ -7,7 +7,7 @@ from contextlib import suppress
 from operator import le
 from typing import TYPE_CHECKING, Any
 
-from quorisk.analysis.cluster.joined import enough_of, is_replaced, surely_with_head, with_cluster, with_p_any
+from quorisk.analysis.cluster.joined import enough_of, events, is_replaced, surely_with_head, with_cluster, with_p_any
 from quorisk.analysis.decision import frames
 from quorisk.analysis.decision.pace import Pace
 from quorisk.analysis.estimate import rare
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 EXACT = "exact"
+MEMORY = 128 << 20
+"""Bytes for the chain of a configuration, unless others are given."""
 MOST_TRIES = 2
 """Configurations no larger whose chains did not fit, after which one is not tried: each try takes seconds."""
 FEW_RUNS = 20_000
@@ -137,7 +139,7 @@ class Weigher:
 
         there = {here.point_id: point for here, point in zip(experiment.points, other.points, strict=True)}
         records: list[dict[str, Any]] = []
-        number = 0
+        number, happening = 0, events(other)
         for row in rows.to_dict("records"):
             point, now = there[row["point_id"]], {}
             kept = is_replaced(other, point.scenario) or ("any_loss" in row and point.point_id == row["point_id"])
@@ -146,7 +148,7 @@ class Weigher:
                 enough = self._enough.get(row["point_id"], 0.0)
                 now = self._weighed(other, point, number, len(point_ids), enough)
             if point.scenario is not None:
-                now = now | {"per_year": other.scenarios[point.scenario].per_year}
+                now = now | happening[point.point_id]._asdict()
             records.append(row | now)
         if other.clusters:
             self._in_time()

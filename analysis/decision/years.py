@@ -6,7 +6,8 @@ from typing import Any
 
 import pandas as pd
 
-from quorisk.analysis.cluster.figures import ENDS
+from quorisk.analysis.cluster.figures import COLUMNS, ENDS
+from quorisk.analysis.statistics.yearly import FATES, NOTHING, Ends, Part, incidents, is_open, losses, p_any
 from quorisk.say import text
 
 COUNTED = ("losses", "hidden", "runs", "messages", "steps", "completed", "horizon", "stuck")
@@ -16,37 +17,61 @@ SIZES = {"incident_p50": 0.5, "incident_p99": 0.01, "incident_p99_high": 0.01}
 _WHOLE = ("kafka", "kraft")
 """Protocols whose scenarios follow a partition: an incident of one takes a record at least, and nobody knows how many.
 Others follow an entry."""
-_ALMOST = 1.0 - 1e-16
 
 
-def added(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def part_of(row: Mapping[str, Any]) -> Part:
+    """Returns what the scenario of a row of a frame contributes to a year."""
+    return Part(row["per_year"], row["p"], row["low"], row["high"], row.get("hits", 1.0), row.get("fates", ""))
+
+
+def added(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Returns the year of a design from the rows of its scenarios; ends of intervals that hold together add up.
 
-    `p`, `low` and `high` are losses a year. On a cluster they are of P(any loss in a year), and `entries` and
-    `incidents`, each with its ends, what is lost in a year and how often: the cluster's with those scenarios whose
-    losses are incidents of their own. The sizes of incidents are the cluster's, unless it has too few of them: then
-    that of what a scenario follows, which may be the least that is lost (`incident_at_least`).
+    `p_any` is P(any loss in a year), `incidents` how often, and `entries` what is lost in a year, each with its ends:
+    the cluster's, if there is one, with those scenarios whose losses are incidents of their own. `p_any_shared` and
+    `p_any_independent` are there if nobody says how what an event touches fails together, and it matters. `p`, `low`
+    and `high` are losses a year, or on a cluster P(any loss in a year). The sizes of incidents are the cluster's,
+    unless it has too few of them: then that of what a scenario follows, which may be the least that is lost
+    (`incident_at_least`).
     """
-    counted = {name: sum(part[name] for part in parts) for name in COUNTED}
-    clustered = "any_loss" in parts[0] and parts[0].get("invariant", text.ANY_LOSS) == text.ANY_LOSS
-    own = [part for part in parts if not clustered or part["incident"]]
-    summed = {name: math.fsum(part["per_year"] * part[name] for part in own) for name in SUMMED}
-    if not clustered:
-        return {**parts[0], **counted, **summed, "yearly": True}
-    found: dict[str, float] = {}
-    for name, end in zip(SUMMED, ENDS, strict=True):
-        found[name] = -math.expm1(math.log1p(-min(parts[0][f"any_loss{end}"], _ALMOST)) - summed[name])
-        found |= {f"{what}{end}": parts[0][f"{what}{end}"] + summed[name] for what in ("entries", "incidents")}
-    whole = parts[0].get("protocol") in _WHOLE
+    first = rows[0]
+    counted = {name: sum(row[name] for row in rows) for name in COUNTED}
+    clustered = "any_loss" in first and first.get("invariant", text.ANY_LOSS) == text.ANY_LOSS
+    parts = [part_of(row) for row in rows if not clustered or row["incident"]]
+    of_cluster = {name: _ends(first, name) if clustered else NOTHING for name in COLUMNS}
+    rate, lost = incidents(parts), losses(parts)
+    found: dict[str, Any] = _columns("p_any", p_any(rate, of_cluster["any_loss"]))
+    found |= _columns("incidents", of_cluster["incidents"].plus(rate))
+    found |= _columns("entries", of_cluster["entries"].plus(lost))
+    if is_open(parts):
+        either = {fates: p_any(incidents(parts, fates), of_cluster["any_loss"]).value for fates in FATES}
+        found |= {f"p_any_{fates}": value for fates, value in either.items()}
+    found |= dict(zip(SUMMED, _ends(found, "p_any" if clustered else "entries"), strict=True))
+    if clustered:
+        found |= _sizes(first, rate)
+        counted["losses"] = max(counted["losses"], math.ceil(min(found["p"], 1.0)))
+    return {**first, **counted, **found, "yearly": True}
+
+
+def _ends(row: Mapping[str, Any], name: str) -> Ends:
+    return Ends(*(row[f"{name}{end}"] for end in ENDS))
+
+
+def _columns(name: str, ends: Ends) -> dict[str, float]:
+    return {f"{name}{end}": value for end, value in zip(ENDS, ends, strict=True)}
+
+
+def _sizes(first: Mapping[str, Any], rate: Ends) -> dict[str, Any]:
+    """What incidents lose on a cluster, beside which others come at this rate, as far as they change that."""
+    found: dict[str, Any] = {}
+    whole = first.get("protocol") in _WHOLE
     for size, part in SIZES.items():
-        if size in parts[0] and parts[0]["incidents_high"] < part * (parts[0]["incidents_high"] + summed["low"]):
-            found[size] = 1.0
-            found["incident_at_least"] = whole
-    others = summed["high"] / (parts[0]["incidents_low"] + summed["high"]) if summed["high"] else 0.0
-    if whole and "incident_p99_high" in parts[0] and others > SIZES["incident_p99_high"]:
+        if size in first and first["incidents_high"] < part * (first["incidents_high"] + rate.low):
+            found |= {size: 1.0, "incident_at_least": whole}
+    others = rate.high / (first["incidents_low"] + rate.high) if rate.high else 0.0
+    if whole and "incident_p99_high" in first and others > SIZES["incident_p99_high"]:
         found["incident_p99_high"] = math.inf  # one incident in a hundred may be one of theirs
-    counted["losses"] = max(counted["losses"], math.ceil(min(found["p"], 1.0)))
-    return {**parts[0], **counted, **found, "yearly": True}
+    return found
 
 
 def of(frame: pd.DataFrame) -> pd.DataFrame:

@@ -26,12 +26,14 @@ from typing import Any, NamedTuple
 
 from quorisk.analysis.experiment import units
 from quorisk.analysis.experiment.keys import PER_YEAR, PROBABILITY, SWITCH, Key, Kind, choice, count, number, show
+from quorisk.kernels.cluster.placement import p_in_rack
 from quorisk.kernels.cluster.setting import (
     BATCH,
     CLUSTER,
     COPYSETS,
     DISTINCT_RACKS,
     MOST_COPIES,
+    NODE,
     PLACEMENTS,
     RACK,
     RANDOM,
@@ -111,9 +113,14 @@ class Placed(NamedTuple):
     source: Source | None = None
 
     @property
+    def values(self) -> dict[str, Any]:
+        """The values of all keys, by dotted name."""
+        return dict(self.source.values) if self.source else {}
+
+    @property
     def per_second(self) -> float:
         """Entries a second; 0 if the file does not tell."""
-        return _per_second(dict(self.source.values), self.cluster) if self.source else 0.0
+        return _per_second(self.values, self.cluster) if self.source else 0.0
 
     def figure(self, name: str) -> float:
         """Returns a figure of it by its dotted name: of [cluster], or of what runs depend on; 0 if it has none."""
@@ -143,9 +150,82 @@ class Placed(NamedTuple):
         source = self.source._replace(values=tuple({**dict(self.source.values), **figures}.items()))
         return placed._replace(source=source, **_at_risk(source, placed.cluster))
 
+    def figure_in_file(self, name: str) -> float:
+        """Returns the value that the file gives a figure: a year's, in seconds or in bytes."""
+        return float(self.values[name])
+
+    def figures(self, given: Iterable[str]) -> list[str]:
+        """Returns the figures among these keys on which its losses may depend: those of [cluster] that are numbers and
+        not how nodes are arranged, and rates and probabilities of runs; that are not 0, or infinite."""
+        values = self.values
+        return [
+            name
+            for name in sorted(given)
+            if name.startswith((f"{TABLE}.", "rates.", "faults."))
+            and name not in _ARRANGED
+            and not (name.startswith(EVENTS) and name.endswith(".nodes"))
+            and not isinstance(values.get(name, True), bool | str)
+            and 0.0 < values[name] < math.inf
+            and (is_key(name) or isinstance(values[name], float))
+        ]
+
     def is_other(self, other: "Placed") -> bool:
         """Returns whether what it may lose differs from what another may."""
         return self._replace(source=None) != other._replace(source=None)
+
+
+COUNTS = frozenset({f"{TABLE}.nodes", f"{TABLE}.repair_workers"})
+_ARRANGED = frozenset(f"{TABLE}.{name}" for name in ("racks", "scatter_width", "batches", "lifetime_shape"))
+_TIMES = frozenset(
+    f"{TABLE}.{name}" for name in ("retention", "detection_delay", "restart_time", "outage_time", "service_life")
+)
+
+
+def written(key: str, value: float) -> str:
+    """Returns a figure of [cluster], in its own unit, as an override has it."""
+    return f"{value!r} s" if key in _TIMES else f"{value:.0f}" if key in COUNTS else repr(value)
+
+
+RATES: Mapping[str, Callable[[Placed], float]] = {
+    "node_losses": lambda placed: placed.cluster.node_loss * placed.cluster.nodes,
+    "node_restarts": lambda placed: placed.restarts * placed.cluster.nodes,
+    "writes": lambda placed: placed.per_second * YEAR_S,
+}
+"""How often a scenario happens, by the word for it: of all nodes together, a year."""
+
+
+def rate_of(word: str, placed: Placed) -> float:
+    """Returns how often something happens that has a word of RATES, or is an event of the table, such as
+    "events.power_outage": of all nodes and racks together, a year."""
+    if word in RATES:
+        return RATES[word](placed)
+    [event] = [each for each in placed.cluster.events if f"events.{each.name}" == word]
+    return event.per_year * {RACK: placed.cluster.racks, NODE: placed.cluster.nodes}.get(event.scope, 1)
+
+
+def _hits() -> Iterator[tuple[str, Callable[[Placed], float]]]:
+    """How many entries or ledgers an event touches: all of them, or those with a copy on one node, or in one rack."""
+
+    def told(kind: str, where: Callable[[Cluster], float]) -> Callable[[Placed], float]:
+        def count(placed: Placed) -> float:
+            cluster = placed.cluster
+            if kind == "entries":  # on the nodes of its write set alone
+                cluster = cluster._replace(ensemble_size=cluster.write_quorum)
+            return float(getattr(cluster, kind)) * where(cluster)
+
+        return count
+
+    for kind, words in {"entries": ("entries", "records"), "ledgers": ("ledgers", "partitions")}.items():
+        on_node = told(kind, lambda cluster: cluster.ensemble_size / cluster.nodes)
+        in_rack = told(kind, p_in_rack)
+        for word in words:
+            yield word, told(kind, lambda _: 1.0)
+            yield from ((f"{node}_{word}", on_node) for node in ("node", "bookie", "broker"))
+            yield from ((f"{rack}_{word}", in_rack) for rack in ("rack", "zone"))
+
+
+HITS: Mapping[str, Callable[[Placed], float]] = dict(_hits())
+"""How many objects each event of a scenario touches, by the words for it."""
 
 
 def _read_as(bare: Kind, parse: Callable[[str], Fraction], times: int, example: str) -> Kind:
@@ -255,11 +335,36 @@ def place(protocol: str, values: Mapping[str, Any], varied: Mapping[str, Any], i
 
     Raises ConfigError if it does not go there.
     """
+    mine = _mine(values)
+    cluster = arranged(protocol, values)
+    entries, entry_bytes, _ = _stored(mine)
+    node_bytes = mine["node_bytes"] or entries * entry_bytes * cluster.write_quorum / mine["nodes"]
+    entry_bytes = entry_bytes or node_bytes * mine["nodes"] / cluster.write_quorum / entries
+    downtimes = mine["restarts"], mine["restart_time"], mine["outage_time"]
+    ack_quorum = values.get("model.ack_quorum")
+    needs = ack_quorum or (1 if values.get("variant.acks") == "1" else values.get("model.min_isr"))
+    promise = registry.promises(protocol)
+    assert promise is not None  # as its entries have copies
+    promised = promise(values)
+    source = Source(protocol, tuple(values.items()), is_physical, promised)
+    placed = Placed(dict(varied), cluster, ack_quorum, entry_bytes, *downtimes, write_needs=needs, source=source)
+    after = promised.replaced_after if is_physical or math.isinf(promised.replaced_after) else math.nan
+    return placed._replace(replaced_after_s=after, **_at_risk(source, cluster))
+
+
+def _mine(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of the table, by their own names."""
+    return {name.partition(".")[2]: value for name, value in values.items() if is_key(name)}
+
+
+def arranged(protocol: str, values: Mapping[str, Any]) -> Cluster:
+    """Returns the cluster of a design, by the values of all keys, without what follows from rates of runs. Raises
+    ConfigError if the design does not go there."""
     promise = registry.promises(protocol)
     copies_key = next((key for key in _COPIES if key in values), None)
     if promise is None or copies_key is None:
         raise ConfigError(f"[{TABLE}]: {protocol} keeps no copies of entries; bookkeeper, kafka and kraft do")
-    mine = {name.partition(".")[2]: value for name, value in values.items() if is_key(name)}
+    mine = _mine(values)
     promised = promise(values)
     copies = promised.stored
     ensemble = values.get("model.ensemble_size") or copies
@@ -286,14 +391,7 @@ def place(protocol: str, values: Mapping[str, Any], varied: Mapping[str, Any], i
         batches=mine["batches"],
     )
     _check_losses(mine, cluster)
-    entry_bytes = entry_bytes or node_bytes * mine["nodes"] / copies / entries
-    downtimes = mine["restarts"], mine["restart_time"], mine["outage_time"]
-    ack_quorum = values.get("model.ack_quorum")
-    needs = ack_quorum or (1 if values.get("variant.acks") == "1" else values.get("model.min_isr"))
-    source = Source(protocol, tuple(values.items()), is_physical, promised)
-    placed = Placed(dict(varied), cluster, ack_quorum, entry_bytes, *downtimes, write_needs=needs, source=source)
-    after = promised.replaced_after if is_physical or math.isinf(promised.replaced_after) else math.nan
-    return placed._replace(replaced_after_s=after, **_at_risk(source, cluster))
+    return cluster
 
 
 def _events(mine: Mapping[str, Any]) -> Iterator[Event]:

@@ -4,11 +4,10 @@ import math
 import shlex
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from quorisk.analysis.experiment import cluster, grid, profiles, scenarios, settings, tables
+from quorisk.analysis.experiment import cluster, follows, grid, profiles, scenarios, settings, tables
 from quorisk.analysis.experiment.grid import GridPoint
 from quorisk.analysis.experiment.hints import hint
 from quorisk.analysis.experiment.keys import Key, as_float, find, keys_of
@@ -90,6 +89,10 @@ class Experiment(NamedTuple):
     part of `varied` or of points, whose runs do not depend on them."""
     own: frozenset[str] = frozenset()
     """Of `given`, what the file or an override sets outside scenarios: not what only the profile does."""
+    follows: frozenset[str] = frozenset()
+    """Keys of runs whose values [cluster] gives."""
+    picked: bool = False
+    """Whether one scenario was picked of those that there are: what is asked is about that alone."""
     source: str = ""
     """The file's text, as it was read: somebody may change the file while a sweep runs, or it was a pipe."""
 
@@ -170,13 +173,18 @@ def _build(document: Mapping[str, Any], path: str, overrides: Sequence[str], one
     notes += settings.unused(name, filter(cluster.is_key, figures), in_file)
     time_unit = settings.time_unit(read, keys)
     read = settings.as_floats(read)
-    found = scenarios.finished(read.scenarios, keys)
-    _pick_scenarios(read, found)
+    found = scenarios.finished(read.scenarios, keys, has_cluster)
+    picked = _pick_scenarios(read, found)
     _check_complete(read, found, keys)
     grid.check_size(read)
     values = _values(read, keys)
-    combinations = partial(grid.combinations, values, read, found, keys)
-    placed = tuple(grid.placed(model.name, combinations(), time_unit == "s")) if has_cluster else ()
+    own, is_physical = _own([*in_file, *in_place], keys), time_unit == "s"
+
+    def combinations() -> Iterable[grid.Combination]:
+        each = grid.combinations(values, read, found, keys)
+        return follows.following(each, model.name, own, found, is_physical) if has_cluster else each
+
+    placed = tuple(grid.placed(model.name, combinations(), is_physical)) if has_cluster else ()
     if one:
         grid.check_one_design(combinations())
     points = tuple(grid.points(model, combinations(), time_unit))
@@ -198,7 +206,9 @@ def _build(document: Mapping[str, Any], path: str, overrides: Sequence[str], one
         known_in_grid=read.known_in_grid,
         notes=notes,
         clusters=placed,
-        own=_own([*in_file, *in_place], keys),
+        own=own,
+        follows=frozenset(follows.told(model.name, placed[0].values, is_physical)) if placed else frozenset(),
+        picked=picked,
     )
     _check_only(experiment)
     tables.check(experiment)
@@ -224,11 +234,14 @@ def _own(names: Iterable[str], keys: Mapping[str, Key]) -> frozenset[str]:
     return frozenset(find(name, keys).name for name in outside)
 
 
-def _pick_scenarios(read: settings.Settings, found: Mapping[str, Scenario]) -> None:
-    """Makes scenarios the last axis of the grid, if there are any: all, unless a file or an override picks some."""
+def _pick_scenarios(read: settings.Settings, found: Mapping[str, Scenario]) -> bool:
+    """Makes scenarios the last axis of the grid, if there are any: all, unless a file or an override picks some.
+    Returns whether one is picked."""
     picked = read.values.pop(SCENARIO, None)
     if found and SCENARIO not in read.grid:
         read.grid[SCENARIO] = [picked] if picked else list(found)
+        return bool(picked)
+    return len(read.grid.get(SCENARIO, ())) == 1
 
 
 def _values(read: settings.Settings, keys: Mapping[str, Key]) -> dict[str, Any]:

@@ -39,6 +39,14 @@ class GridPoint(NamedTuple):
         return tuple((key, value) for key, value in self.varied.items() if key != SCENARIO)
 
 
+def by_design(points: Iterable[GridPoint]) -> dict[tuple[tuple[str, Any], ...], list[GridPoint]]:
+    """Returns the points of each design, one for each of its scenarios, in the grid's order."""
+    designs: dict[tuple[tuple[str, Any], ...], list[GridPoint]] = {}
+    for point in points:
+        designs.setdefault(point.design, []).append(point)
+    return designs
+
+
 Combination = tuple[dict[str, Any], dict[str, Any]]
 """A grid point's values of the grid's keys, and those of all keys."""
 

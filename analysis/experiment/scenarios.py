@@ -1,7 +1,9 @@
-"""Scenarios: what happens to one modelled object a number of times a year.
+"""Scenarios: events of a year, and the modelled objects (entries, ledgers, partitions) that each of them touches.
 
     [scenarios.failover]
-    per_year = 2_000
+    per_year = 2_000           # in the whole cluster; or "1650 / s"; or of the cluster: "events.power_outage"
+    hits = 40                  # objects that each event touches, 1 unless said; or of the cluster: "broker_partitions"
+    fates = "independent"      # of these objects, given the event; or "shared". Left out: both ends are told
     about = "a broker dies; another one recovers the ledger"
     simplifications = ["time-outs are exponential"]
     model.clients = 2
@@ -16,23 +18,83 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from quorisk.analysis.experiment import units
 from quorisk.analysis.experiment.characters import check_words
-from quorisk.analysis.experiment.keys import PER_YEAR, SWITCH, TEXT, TEXTS, Key, find, number, show, show_key
+from quorisk.analysis.experiment.cluster import EVENTS, HITS, RATES, TABLE, Placed, rate_of
+from quorisk.analysis.experiment.keys import (
+    PER_YEAR,
+    SWITCH,
+    TEXT,
+    TEXTS,
+    Key,
+    Kind,
+    choice,
+    find,
+    number,
+    show,
+    show_key,
+)
 from quorisk.analysis.experiment.known import Stated, stated
+from quorisk.analysis.statistics.yearly import FATES
 from quorisk.kernels.errors import ConfigError
+from quorisk.say.quantities import YEAR_S
 
 SCENARIO = "run.scenario"
 """The key of a grid that says which scenarios there are: all of the file's, unless it or --set picks some."""
-_OWN = ("per_year", "about", "simplifications", "incident")
+_OWN = ("per_year", "hits", "fates", "about", "simplifications", "incident")
+_EVENTS = EVENTS.removeprefix(f"{TABLE}.")
 MOST_PER_YEAR = 1e30
-_PER_YEAR = number("a number from 0 to 1e30, the times a year that it happens", lambda v: 0 <= v <= MOST_PER_YEAR)
+
+
+def _counted(allowed: str, least: float, words: Mapping[str, Any]) -> Kind:
+    """The kind of numbers from `least` to 1e30, and of these words, which stand for a figure of the cluster."""
+    bare = number(f"a number from {least:g} to 1e30, {allowed}", lambda v: least <= v <= MOST_PER_YEAR)
+    named = ", ".join(map(show, words))
+
+    def read(value: object) -> Any:
+        return value if isinstance(value, str) and value in words else bare.read(value)
+
+    return Kind(float, f"{bare.allowed}; or, with [cluster], one of {named}", read)
+
+
+def _with_rates(kind: Kind) -> Kind:
+    """The kind that also takes rates with a unit, and reads them as times a year."""
+
+    def read(value: object) -> Any:
+        if isinstance(value, str) and value.startswith(_EVENTS):
+            return value  # of which there are, see `finished`
+        found = kind.read(value)
+        if found is None and isinstance(value, str) and value[:1].isdigit():
+            return kind.read(float(units.read_rate(value) * YEAR_S))
+        return found
+
+    return Kind(float, f"{kind.allowed}, {_EVENTS}NAME; or {units.RATE}", read)
+
+
+_PER_YEAR = _with_rates(_counted("the times a year that it happens", 0, RATES))
+_HITS = _counted("the objects that each event touches", 1, HITS)
+
+
+class Event(NamedTuple):
+    """How often something happens in a cluster, and to how much of it."""
+
+    per_year: float = 1.0
+    hits: float = 1.0
+    """The modelled objects that it touches each time."""
+    fates: str = ""
+    """Of these objects, given the event: one of `yearly.FATES`, empty if nobody says which."""
+
+    @property
+    def objects(self) -> float:
+        """Objects touched in a year."""
+        return self.per_year * self.hits
 
 
 class Scenario(NamedTuple):
     """A part of a design's year, as a small model of its own."""
 
-    per_year: float
-    """How many times a year it happens: its losses a year are that many times the probability of one."""
+    per_year: float | str
+    """How many times a year the event happens in the whole cluster; or a word of `cluster.rate_of`."""
     about: str
     """What happens, in words."""
     simplifications: tuple[str, ...]
@@ -41,6 +103,19 @@ class Scenario(NamedTuple):
     """The values that it puts in place of the file's, by dotted key; rates and times in seconds."""
     incident: bool = False
     """Whether its losses are incidents of their own, beside those of a cluster; else these are its losses, too."""
+    hits: float | str = 1.0
+    """Modelled objects that each event touches; or one of `cluster.HITS`."""
+    fates: str = ""
+    """As in `Event`."""
+
+    def event(self, placed: Placed | None) -> Event:
+        """Returns the event, on the cluster of a design if the scenario follows from that."""
+        per_year, hits = self.per_year, self.hits
+        if placed and isinstance(per_year, str):
+            per_year = rate_of(per_year, placed)
+        if placed and isinstance(hits, str):
+            hits = max(1.0, HITS[hits](placed))
+        return Event(float(per_year), float(hits), self.fates)
 
 
 def names(document: Mapping[str, Any]) -> tuple[str, ...]:
@@ -83,16 +158,20 @@ def take(name: str, value: object, keys: Mapping[str, Key], into: dict[str, dict
 
 
 def _read_own(name: str, inner: str, value: object) -> Stated:
-    if inner == "per_year":
-        return stated(Key(name, _PER_YEAR, None, False, figure=PER_YEAR), value)
-    if inner == "about":
-        return Stated(check_words(name, TEXT.of(name, value)), None)
-    if inner == "incident":
-        return Stated(SWITCH.of(name, value), None)
+    match inner:
+        case "per_year" | "hits":
+            kind = _PER_YEAR if inner == "per_year" else _HITS
+            return stated(Key(name, kind, None, False, figure=PER_YEAR), value)
+        case "about":
+            return Stated(check_words(name, TEXT.of(name, value)), None)
+        case "incident":
+            return Stated(SWITCH.of(name, value), None)
+        case "fates":
+            return Stated(choice(FATES).of(name, value), None)
     return Stated(tuple(check_words(name, each) for each in TEXTS.of(name, value)), None)
 
 
-def finished(taken: Mapping[str, Mapping[str, Any]], keys: Mapping[str, Key]) -> dict[str, Scenario]:
+def finished(taken: Mapping[str, Mapping[str, Any]], keys: Mapping[str, Key], has_cluster: bool) -> dict[str, Scenario]:
     """Scenarios by name, from what `take` gathered. Raises ConfigError.
 
     Unless the file says otherwise, losses are incidents of their own where another client takes over. A protocol that
@@ -102,9 +181,16 @@ def finished(taken: Mapping[str, Mapping[str, Any]], keys: Mapping[str, Key]) ->
     for name, values in taken.items():
         if "per_year" not in values:
             raise ConfigError(f"scenarios.{name}.per_year: missing; the times a year that it happens")
+        for key in ("per_year", "hits"):
+            if isinstance(values.get(key), str) and not has_cluster:
+                raise ConfigError(f"scenarios.{name}.{key} = {show(values[key])}: needs [cluster]; or give a number")
+        often = values["per_year"]
+        if isinstance(often, str) and often not in RATES and f"{TABLE}.{often}.per_year" not in keys:
+            raise ConfigError(f"scenarios.{name}.per_year = {show(often)}: there is no [{TABLE}.{often}]")
         outage = values.get("faults.max_outages", 0) > 0
         takes_over = values.get("model.clients", 1) > 1 if "model.clients" in keys else not outage
-        own = {key: values.get(key, default) for key, default in zip(_OWN, (0.0, "", (), takes_over), strict=True)}
+        own: dict[str, Any] = {"incident": takes_over} | {key: values[key] for key in _OWN if key in values}
+        own = {"about": "", "simplifications": ()} | own
         result[name] = Scenario(**own, values={key: value for key, value in values.items() if key not in _OWN})
     return result
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from quorisk.analysis.experiment.config import Experiment
-from quorisk.analysis.experiment.grid import GridPoint
+from quorisk.analysis.experiment.grid import GridPoint, by_design
 from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.analysis.rates import elasticities
 from quorisk.analysis.rates.draws import PER_YEAR, draw, rows, unknowns, with_values
@@ -27,7 +27,6 @@ from quorisk.analysis.statistics.allowed import (
     bent,
     log_variance_shares,
 )
-from quorisk.analysis.year import by_design
 from quorisk.kernels.states.moves import lost_and_left, reweighted
 from quorisk.say.quantities import YEAR_S
 
@@ -73,7 +72,7 @@ def known(
     found: list[Design | None] = []
     unsolved: dict[int, str] = {}
     ends = dict(zip((point.point_id for point in experiment.points), losses, strict=True))
-    for points in by_design(experiment).values():
+    for points in by_design(experiment.points).values():
         for point in points:
             for key, each in unknowns(experiment, point).items():
                 of.setdefault(each.name, _figure(experiment, point, key, each))
@@ -87,7 +86,7 @@ def known(
 
 def _figure(experiment: Experiment, point: GridPoint, key: str, unknown: Unknown) -> Figure:
     if key == PER_YEAR:
-        value = _per_year(experiment, point)
+        value = float(experiment.scenarios[str(point.scenario)].per_year)
         return Figure(unknown.known, value, value, "year", 1.0)
     value = float(dotted_values(experiment.model, point.point)[key])
     if key.startswith("faults."):
@@ -97,7 +96,8 @@ def _figure(experiment: Experiment, point: GridPoint, key: str, unknown: Unknown
 
 
 def _per_year(experiment: Experiment, point: GridPoint) -> float:
-    return experiment.scenarios[point.scenario].per_year if point.scenario else 1.0
+    """Objects touched in a year."""
+    return experiment.scenarios[point.scenario].event(None).objects if point.scenario else 1.0
 
 
 def _design(
@@ -162,7 +162,7 @@ def _a_year(
         times: Any = _per_year(experiment, point)
         return part._replace(values=part.values * times, left=part.left * times)
     often = unknown[PER_YEAR]
-    times = draws.values({PER_YEAR: often})[PER_YEAR]
+    times = draws.values({PER_YEAR: often})[PER_YEAR] * experiment.scenarios[str(point.scenario)].event(None).hits
     powers = part.powers | {often.name: part.powers.get(often.name, 0.0) + 1.0}
     return part._replace(values=part.values * times, left=part.left * times, powers=powers)
 

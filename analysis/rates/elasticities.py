@@ -42,6 +42,11 @@ class Elasticity(NamedTuple):
     """The least that it may be; equal to `value` if all is solved, None if nothing bounds it."""
     high: float | None
 
+    def of_inverse(self) -> "Elasticity":
+        """Returns that of 1 by the rate, such as a mean time."""
+        value, low, high = (None if each is None else 0.0 - each for each in (self.value, self.high, self.low))
+        return Elasticity(value, low, high)
+
 
 class Solved(NamedTuple):
     """What a head's steps say of runs that lose data."""

@@ -1,4 +1,4 @@
-"""How much losses depend on each rate and probability of a design: by which method, and in a year of scenarios.
+"""How much losses depend on each rate and probability of a configuration, and by which method that is found.
 
 A design's likeliest paths are solved, or all of them, and elasticities follow exactly (`elasticities`). If too much is
 left out of them, the runs that lose data are counted, and elasticities estimated (`scores`). Else they are not known.
@@ -18,18 +18,13 @@ from quorisk.analysis.rates import elasticities, scores
 from quorisk.analysis.rates.causes import by_faults
 from quorisk.analysis.rates.draws import unknowns
 from quorisk.analysis.rates.elasticities import Elasticity
-from quorisk.analysis.statistics import yearly
 from quorisk.analysis.statistics.known import Known
-from quorisk.analysis.statistics.yearly import Losses, Part
 from quorisk.analysis.traces.trace import Trace, replay
-from quorisk.analysis.year import has_year, one_by_one
 from quorisk.kernels import paths
 from quorisk.kernels.model import Model
 from quorisk.kernels.states.head import Head, Solved
 from quorisk.kernels.states.likeliest import Likeliest, likeliest
 from quorisk.kernels.states.moves import MOVE_BYTES, Moves, moves_of
-from quorisk.say import elasticities as said
-from quorisk.say.plain import plain
 
 CERTAIN = 1e-9
 """F by L at which a head is certain enough, if memory allows: what is left out changes no digit that is printed."""
@@ -76,7 +71,7 @@ class Sensitivity(NamedTuple):
     values: dict[str, float]
     """The rates, probabilities and the lifetime, by key."""
     elasticities: dict[str, float | None]
-    """d log P / d log value, by key; that of run.lifetime is of the rate 1 / lifetime. None if it is not known."""
+    """d log P / d log value, by key. None if it is not known."""
     intervals: dict[str, tuple[float, float] | None]
     """Ends of intervals of these; None if nothing bounds them."""
     actions: dict[str, float]
@@ -87,19 +82,6 @@ class Sensitivity(NamedTuple):
     """What losses are made of, the most first, where they were solved. Where they were counted, an estimate tells."""
     likeliest_path: Path | None
     assumptions: list[str]
-
-
-class Yearly(NamedTuple):
-    """What a design's losses in a year depend on."""
-
-    design: dict[str, Any]
-    losses: Losses
-    values: dict[str, float]
-    elasticities: dict[str, float | None]
-    """By key, of the losses a year; of what a scenario sets for itself, by scenarios.NAME.KEY. Each scenario counts
-    with its share of the losses, and scenarios.NAME.per_year has just that."""
-    per_year: dict[str, float]
-    scenarios: dict[str, Sensitivity]
 
 
 class Weighed(NamedTuple):
@@ -198,6 +180,8 @@ def _made(
     model, (point, point_id, _) = experiment.model, only_point(experiment)
     values = dotted_values(model, point)
     known = {key: found.elasticities.get(key, Elasticity(None, None, None)) for key in elasticities.keys(model, point)}
+    if elasticities.LIFETIME in known:  # of the lifetime itself, and not of the rate at which it ends
+        known[elasticities.LIFETIME] = known[elasticities.LIFETIME].of_inverse()
     return Sensitivity(
         experiment.protocol,
         point_id,
@@ -232,66 +216,28 @@ def _told(experiment: Experiment, found: Likeliest, p_lost: float) -> Path:
     return Path(found.p / p_lost, steps, replayed.verdict)
 
 
-def of_experiment(
-    experiment: Experiment,
-    memory_bytes: int = MEMORY,
-    progress: Callable[[int], None] | None = None,
-    solving: Callable[[int, int], None] | None = None,
-) -> Sensitivity | Yearly:
-    """Returns what the losses of an experiment's one design depend on: in a year, if it has scenarios, from what
-    `sensitivity` says of each. Raises ConfigError if there are several designs.
-    """
-    if not has_year(experiment):
-        return sensitivity(experiment, memory_bytes, progress, solving)
-    run = experiment.run
-    alone = one_by_one(experiment, yearly.confidence_of_each(run.confidence, len(experiment.points)))
-    found = {name: sensitivity(each, memory_bytes, progress, solving) for name, each in alone.items()}
-    per_year = {name: experiment.scenarios[name].per_year for name in found}
-    losses = yearly.add_up([Part(per_year[name], *each[3:6]) for name, each in found.items()], run.confidence)
-    values, known = dict[str, float](), dict[str, float | None]()
-    for name, each in found.items():
-        share = per_year[name] * each.p / losses.p if losses.p else 0.0
-        for key, value in each.elasticities.items():
-            whole = f"scenarios.{name}.{key}" if key in experiment.scenarios[name].values else key
-            values[whole] = each.values[key]
-            known[whole] = _added(known.get(whole, 0.0), share, value)
-        values[f"scenarios.{name}.per_year"], known[f"scenarios.{name}.per_year"] = per_year[name], share
-    return Yearly(dict(experiment.points[0].design), losses, values, known, per_year, found)
-
-
-def _added(before: float | None, share: float, value: float | None) -> float | None:
-    """The sum over scenarios, of which one without a share does not matter."""
-    if share == 0.0 or before is None:
-        return before
-    return None if value is None else before + share * value
-
-
-def rows(found: Sensitivity | Yearly, experiment: Experiment) -> list[dict[str, Any]]:
+def rows(found: Sensitivity, experiment: Experiment) -> list[dict[str, Any]]:
     """Returns what a tornado shows: a row for each key, without an elasticity if that is not known.
 
     `at_low` and `at_high` are how many times as many losses there are with the figure at the ends of 90 % of what is
     known of it, or half and twice as high if that is not `stated`, as long as the elasticity stays the same.
     """
-    known = {
-        unknown.name if isinstance(found, Yearly) else key: unknown.known
-        for point in experiment.points
-        for key, unknown in unknowns(experiment, point).items()
-    }
-    intervals = found.intervals if isinstance(found, Sensitivity) else {}
+    known = {key: each.known for point in experiment.points for key, each in unknowns(experiment, point).items()}
     return [
-        _row(key, value, found.values[key], known.get(key), intervals.get(key))
+        row(key, value, found.values[key], known.get(key), found.intervals.get(key))
         for key, value in found.elasticities.items()
     ]
 
 
-def _row(
-    key: str, elasticity: float | None, value: float, known: Known | None, interval: tuple[float, float] | None
+def row(
+    key: str, elasticity: float | None, value: float, known: Known | None, interval: tuple[float, float] | None = None
 ) -> dict[str, Any]:
+    """Returns one row of `rows`."""
     low, high = (float(end) for end in known.quantile([0.05, 0.95])) if known else (value / 2, value * 2)
     factors = (low / value, high / value) if value else (1.0, 1.0)
     return {
         "key": key,
-        "name": said.name(key),
+        "name": key,
         "value": value,
         "elasticity": elasticity,
         "low": interval[0] if interval else None,
@@ -300,18 +246,4 @@ def _row(
         "at_high": None if elasticity is None else factors[1] ** elasticity,
         "ends": f"× {factors[0]:.2g} to × {factors[1]:.3g}" if known else "",
         "stated": known is not None,
-    }
-
-
-def as_json(found: Sensitivity | Yearly) -> dict[str, Any]:
-    """Returns an object for `json.dumps`."""
-    if isinstance(found, Sensitivity):
-        return dict(plain(found))
-    scenarios = {name: {"per_year": found.per_year[name]} | plain(each) for name, each in found.scenarios.items()}
-    return {
-        "design": found.design,
-        "losses_per_year": found.losses._asdict(),
-        "values": found.values,
-        "elasticities": found.elasticities,
-        "scenarios": scenarios,
     }

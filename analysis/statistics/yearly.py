@@ -1,31 +1,65 @@
-"""Losses a year: what scenarios add up to, with an interval that holds, and the mean time between them.
+"""A year: what scenarios add up to in losses, in incidents and in P(any loss), with intervals that hold.
 
-The expected losses of a year are the sum over scenarios of per_year x P(loss). Its interval is from the sum of the low
-ends to the sum of the high ones, of intervals that hold all together (Bonferroni): it holds at least as often as it
-says, however the scenarios depend on each other, as they do under one seed. It is wider than it need be, by little
-where one scenario decides. Scenarios that were solved exactly have no interval, and no part in the adjustment.
+A scenario's event happens `per_year` times, and touches `hits` objects each time, each of which is lost with
+probability P. Expected losses a year are the sum of per_year x hits x P. Of an event's objects nobody knows how they
+fail together, unless the scenario says so. If they share one fate, an event is an incident with probability P; if they
+are independent, with probability 1 - (1 - P)^hits. What lies between is between these two ends. Events come as a
+Poisson process, so that P(any loss in a year) is 1 - exp(-incidents a year).
+
+An interval is from the sum of the low ends to the sum of the high ones, of intervals that hold all together
+(Bonferroni): it holds at least as often as it says, however the scenarios depend on each other, as they do under one
+seed. It is wider than it need be, by little where one scenario decides. Scenarios that were solved exactly have no
+interval, and no part in the adjustment.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from quorisk.analysis.statistics.sequential import simultaneous
 
 EXACT = "exact"
 METHOD = "sum of the ends of intervals that hold together (Bonferroni)"
+SHARED, INDEPENDENT = FATES = ("shared", "independent")
+"""Of the objects that one event touches."""
+_ALMOST = 1.0 - 1e-16
+
+
+class Ends(NamedTuple):
+    """An estimate, and the ends of its interval."""
+
+    value: float = 0.0
+    low: float = 0.0
+    high: float = 0.0
+
+    def plus(self, other: "Ends") -> "Ends":
+        """Returns the sum, end by end."""
+        return Ends(*(a + b for a, b in zip(self, other, strict=True)))
+
+
+NOTHING = Ends()
 
 
 class Part(NamedTuple):
     """What one scenario contributes."""
 
     per_year: float
-    """How many times a year it happens."""
+    """How many times a year its event happens."""
     p: float
-    """The probability of a loss each time."""
+    """The probability that an object is lost each time."""
     low: float
     high: float
     """The upper end of an interval at the confidence of `confidence_of_each`; low and high are `p` if that is exact."""
+    hits: float = 1.0
+    """The objects that each event touches."""
+    fates: str = ""
+    """Of these objects, given the event: one of FATES; empty if nobody says which."""
+
+    def incidents(self, fates: str, p: float) -> float:
+        """Returns events a year that lose at least one object, under one of FATES, at a probability `p` of each."""
+        if fates == SHARED or p >= 1.0:
+            return self.per_year * p
+        return self.per_year * -math.expm1(self.hits * math.log1p(-p))
 
 
 class Losses(NamedTuple):
@@ -52,14 +86,44 @@ def confidence_of_each(confidence: float, num_sampled: int) -> float:
 
 
 def add_up(parts: Sequence[Part], confidence: float) -> Losses:
-    """Returns the sum of some scenarios, whose sampled ones have intervals at the confidence of `confidence_of_each`.
+    """Returns the losses of some scenarios, whose sampled ones have intervals at the confidence of
+    `confidence_of_each`.
 
     >>> add_up([Part(1000.0, 1e-6, 1e-6, 1e-6), Part(2.0, 0.01, 0.005, 0.02)], 0.95)[:3]
     (0.021, 0.011, 0.041)
     """
     exact = all(part.low == part.high for part in parts)
-    p, low, high = (
-        math.fsum(part.per_year * end(part) for part in parts)
-        for end in (lambda part: part.p, lambda part: part.low, lambda part: part.high)
-    )
-    return Losses(p, low, high, 1.0 if exact else confidence, EXACT if exact else METHOD)
+    return Losses(*losses(parts), 1.0 if exact else confidence, EXACT if exact else METHOD)
+
+
+def losses(parts: Iterable[Part]) -> Ends:
+    """Returns the objects that some scenarios lose in a year."""
+    each = [Ends(*(part.per_year * part.hits * p for p in (part.p, part.low, part.high))) for part in parts]
+    return Ends(*(math.fsum(ends) for ends in zip(NOTHING, *each, strict=True)))
+
+
+def incidents(parts: Iterable[Part], fates: str = "") -> Ends:
+    """Returns the incidents of some scenarios in a year. Where nobody says how the objects of an event fail together,
+    the estimate and the upper end are those of independent ones, and the lower end is that of one fate; under one of
+    FATES, if that is given, all of it."""
+    each = []
+    for part in parts:
+        known = part.fates or fates
+        ways = known or INDEPENDENT, known or SHARED, known or INDEPENDENT
+        each.append([part.incidents(way, p) for way, p in zip(ways, (part.p, part.low, part.high), strict=True)])
+    return Ends(*(math.fsum(ends) for ends in zip(NOTHING, *each, strict=True)))
+
+
+def p_any(rate: Ends, of_cluster: Ends = NOTHING) -> Ends:
+    """Returns P(any loss in a year), at this rate of incidents beside those of a cluster, which has a loss with this
+    probability.
+
+    >>> p_any(Ends(0.5, 0.0, 1.0), Ends(0.1, 0.1, 0.1)).low
+    0.1
+    """
+    return Ends(*(-math.expm1(math.log1p(-min(p, _ALMOST)) - often) for often, p in zip(rate, of_cluster, strict=True)))
+
+
+def is_open(parts: Iterable[Part]) -> bool:
+    """Returns whether it matters that nobody says how the objects of an event fail together."""
+    return any(not part.fates and part.hits > 1.0 and part.high > 0.0 for part in parts)

@@ -2,8 +2,8 @@
 
 Quorisk's own are the packages in this folder. Others are packages of installed distributions that name them as entry
 points of the group `quorisk.protocols`. A protocol's package has its `MODEL`, its words in the module `story`, and in
-the module `cases` what to try it on. It may have modules `settings`, `promises`, `few_copies`, `unflushed` and
-`evidence` (see docs/adding-a-protocol.md).
+the module `cases` what to try it on. It may have modules `settings`, `promises`, `few_copies`, `unflushed`,
+`of_cluster` and `evidence` (see docs/adding-a-protocol.md).
 """
 
 import hashlib
@@ -26,7 +26,7 @@ from quorisk.kernels.protocols.promises import FewCopies, Promises
 from quorisk.kernels.protocols.settings import Setting
 from quorisk.kernels.telling import Teller
 
-TOLD = ("story", "cases", "settings", "promises", "few_copies", "unflushed", "evidence")
+TOLD = ("story", "cases", "settings", "promises", "few_copies", "unflushed", "evidence", "of_cluster")
 """Modules of a protocol's package that say what it is, and no run depends on."""
 GROUP = "quorisk.protocols"
 """Entry points of this group are packages of protocols, by the protocols' names."""
@@ -97,6 +97,12 @@ def unflushed_for(name: str) -> Callable[[Mapping[str, Any]], float] | None:
     """How long an acknowledged entry is lost if all nodes lose power, on average, by the values of all keys; None if
     the protocol does not say. Raises ConfigError as `load`."""
     return _part(name, "unflushed_for", "unflushed") if _has(name, "unflushed") else None
+
+
+def of_cluster(name: str) -> Mapping[str, str]:
+    """Which keys of a file follow from its [cluster], and from what (`analysis.experiment.follows`); empty if the
+    protocol does not say. Raises ConfigError as `load`."""
+    return _part(name, "FOLLOWS", "of_cluster") if _has(name, "of_cluster") else {}
 
 
 def evidence(name: str) -> Evidence:

@@ -46,7 +46,7 @@ if (designsTable && controls) {
     const times = scaled(design);
     const cases = design.cases.map(({ parts, cluster }) => {
       const on = parts.filter((part) => !want.off.has(part.scenario));
-      const sum = (name) => on.reduce((total, part) => total + part.per_year * part[name], 0);
+      const sum = (name) => on.reduce((total, part) => total + part[name], 0);
       const whole = (name) =>
         cluster ? -Math.expm1(times * Math.log1p(-Math.min(cluster[name], 1 - 1e-16)) - sum(name)) : times * sum(name);
       const losses = on.reduce((total, part) => total + part.losses, 0) + (cluster && cluster.p > 0 ? 1 : 0);

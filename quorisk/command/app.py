@@ -13,6 +13,7 @@ from quorisk.kernels.errors import ConfigError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from quorisk.analysis.decision.whole import Whole
     from quorisk.analysis.experiment.config import Experiment
 
 _OPTIONS = {"overrides": "set", "keys": "break_even"}
@@ -68,19 +69,43 @@ Strict = Annotated[
     bool, typer.Option("--strict", help="refuse a file that sets the rate of a fault that is switched off")
 ]
 Json = Annotated[bool, typer.Option("--json", help="print JSON on stdout")]
+Scenario = Annotated[
+    str | None,
+    typer.Option("--scenario", metavar="NAME", help="ask about one scenario of the file alone", show_default=False),
+]
 Threads = Annotated[int | None, typer.Option(min=1, max=1024, help="number of threads (default: all cores)")]
 
 
-def load(file: Path, overrides: Sequence[str], strict: bool, one: bool = False) -> "Experiment":
-    """Returns the experiment that a verb's arguments describe, and tells on stderr what of it changes nothing. Raises
-    ConfigError; for verbs that ask about `one` design, if the grid has several.
+def load(
+    file: Path, overrides: Sequence[str], strict: bool, one: bool = False, scenario: str | None = None
+) -> "Experiment":
+    """Returns the experiment that a verb's arguments describe, of one `scenario` if its name is given, and tells on
+    stderr what of it changes nothing. Raises ConfigError; for verbs that ask about `one` design, if the grid has
+    several.
     """
     from quorisk.analysis.experiment import config
 
-    experiment = config.load(file, overrides, one)
+    experiment = config.load(file, picking(overrides, scenario), one)
     tell_idle(experiment, strict)
     tell_notes(experiment)
     return experiment
+
+
+def picking(overrides: Sequence[str], scenario: str | None) -> list[str]:
+    """Returns overrides that also pick a scenario, if its name is given."""
+    return [*overrides, *([f"run.scenario={scenario}"] if scenario else [])]
+
+
+def whole_of(experiment: "Experiment", threads: int | None = None, memory: int = 0, is_exact: bool = False) -> "Whole":
+    """Returns what an experiment's one design loses in a year, which every verb says first. Raises ConfigError, also if
+    it is to be `is_exact` and is not."""
+    from quorisk.analysis.decision.weigh import MEMORY, Weigher
+    from quorisk.analysis.decision.whole import whole
+    from quorisk.command import bars
+    from quorisk.kernels.cores import num_cores
+
+    with bars.status() as tell:
+        return whole(experiment, Weigher(memory or MEMORY, threads or num_cores(), tell), is_exact)
 
 
 def tell_idle(experiment: "Experiment", strict: bool) -> None:
@@ -98,7 +123,12 @@ def tell_idle(experiment: "Experiment", strict: bool) -> None:
 
 def tell_notes(*experiments: "Experiment") -> None:
     """Prints what overrides leave unchanged, and keys that have other names now, on stderr, each line once."""
-    for note in dict.fromkeys(note for experiment in experiments for note in experiment.notes):
+    told = [note for experiment in experiments for note in experiment.notes]
+    for experiment in experiments:
+        for name in {point.scenario for point in experiment.points if experiment.picked and point.scenario}:
+            about = experiment.scenarios[name].about or name
+            told.append(f"scenario {name} alone, one object in one event, and not a year: {about}")
+    for note in dict.fromkeys(told):
         typer.echo(f"note: {note}", err=True)
 
 

@@ -9,6 +9,7 @@ from quorisk.command.app import (
     File,
     Json,
     Overrides,
+    Scenario,
     Strict,
     Threads,
     app,
@@ -16,16 +17,20 @@ from quorisk.command.app import (
     by_option,
     figure_file,
     load,
+    picking,
     print_json,
     repeated,
     reply,
     tell_idle,
     tell_notes,
+    whole_of,
     write_figure,
 )
 from quorisk.kernels.errors import ConfigError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from quorisk.analysis.compare.compare import Plan
     from quorisk.analysis.experiment.config import Experiment
 
@@ -35,6 +40,7 @@ def estimate_verb(
     file: File,
     overrides: Overrides,
     memory: Annotated[str, typer.Option(help="memory for solving the likeliest paths, if losses are rare")] = "1GiB",
+    scenario: Scenario = None,
     threads: Threads = None,
     strict: Strict = False,
     as_json: Json = False,
@@ -48,21 +54,20 @@ def estimate_verb(
     \b
     Example: quorisk estimate configs/defect1.toml --set run.runs=100000 --set faults.message_loss=0.2
     """
-    experiment = load(file, overrides, strict, one=True)
-    from quorisk.analysis import explore, year
+    experiment = load(file, overrides, strict, True, scenario)
+    from quorisk.analysis import explore
+    from quorisk.analysis.decision.whole import asks_year
     from quorisk.analysis.estimate import estimate
     from quorisk.command import bars, show, show_year
     from quorisk.kernels.cores import num_cores
 
     memory_bytes = explore.parse_memory(memory)
-    cores = threads or num_cores()
-    if year.has_year(experiment):
-        with bars.run_bar(experiment.run.runs * len(experiment.points)) as progress:
-            whole = year.estimate_year(experiment, cores, progress, memory_bytes)
-        reply(as_json, year.as_json(whole), lambda: show_year.year(whole, show.console()))
+    if asks_year(experiment):
+        year = whole_of(experiment, threads)
+        reply(as_json, year.whole_json(), lambda: show_year.year(year, experiment, show.console()))
         return
     with bars.estimate_bar(experiment.run.runs) as (progress, solving):
-        result = estimate.estimate(experiment, cores, progress, memory_bytes, solving)
+        result = estimate.estimate(experiment, threads or num_cores(), progress, memory_bytes, solving)
     reply(as_json, result, lambda: show.estimate(result, show.console()))
 
 
@@ -72,6 +77,7 @@ def explore_verb(
     overrides: Overrides,
     memory: Annotated[str, typer.Option(help="memory for states, such as 512MiB")] = "4GiB",
     max_depth: Annotated[int | None, typer.Option(min=1, help="deepest states to search; initial ones have 1")] = None,
+    scenario: Scenario = None,
     strict: Strict = False,
     as_json: Json = False,
 ) -> None:
@@ -81,7 +87,7 @@ def explore_verb(
 
     Example: quorisk explore configs/defect1.toml --memory 8GiB
     """
-    experiment = load(file, overrides, strict, one=True)
+    experiment = load(file, overrides, strict, True, scenario)
     from quorisk.analysis import explore
     from quorisk.command import bars, show
 
@@ -107,6 +113,7 @@ def exact_verb(
         ),
     ],
     memory: Annotated[str, typer.Option(help="memory for states and transitions, such as 512MiB")] = "4GiB",
+    scenario: Scenario = None,
     storm: Annotated[bool, typer.Option("--storm", help="also solve it with the model checker Storm")] = False,
     export: Annotated[
         Path | None, typer.Option(metavar="FILE", help="write the chain to a .umb or .drn file", show_default=False)
@@ -122,20 +129,20 @@ def exact_verb(
     \b
     Example: quorisk exact configs/defect1.toml --set model.bookies=2 --set model.write_quorum=2 --by-steps 14
     """
-    experiment = load(file, overrides, strict, one=True)
-    from quorisk.analysis import explore, year
+    experiment = load(file, overrides, strict, True, scenario)
+    from quorisk.analysis import explore
+    from quorisk.analysis.decision.whole import asks_year
     from quorisk.analysis.exact import exact
     from quorisk.command import bars, show, show_year
 
     memory_bytes = explore.parse_memory(memory)
-    if year.has_year(experiment):
+    if asks_year(experiment):
         if by_steps or by_time or storm or export:
             raise ConfigError(
-                "--by-steps, --by-time, --storm, --export: need one scenario; pick it with --set scenario=NAME"
+                "--by-steps, --by-time, --storm, --export: need one scenario; pick it with --scenario NAME"
             )
-        with bars.chain_line() as progress:
-            whole = year.exact_year(experiment, memory_bytes, progress)
-        reply(as_json, year.as_json(whole), lambda: show_year.year(whole, show.console()))
+        year = whole_of(experiment, None, memory_bytes, True)
+        reply(as_json, year.whole_json(), lambda: show_year.year(year, experiment, show.console()))
         return
     times = [exact.parse_time(experiment, each) for each in by_time]
     with bars.chain_line() as progress:
@@ -157,6 +164,7 @@ def compare_verb(
         bool, typer.Option("--ablation", help="turn each mechanism off in turn, and compare with all on")
     ] = False,
     plot: Annotated[Path | None, figure_file("a forest plot")] = None,
+    scenario: Scenario = None,
     threads: Threads = None,
     strict: Strict = False,
     as_json: Json = False,
@@ -172,29 +180,39 @@ def compare_verb(
     """
     if ablation == bool(vary):
         raise ConfigError("--vary, --ablation: give one of the two")
-    from quorisk.analysis.compare import by_year, compare
+    from quorisk.analysis.compare import compare
+    from quorisk.analysis.decision.whole import asks_year
     from quorisk.analysis.experiment import config
     from quorisk.kernels.cores import num_cores
 
     def changed(*more: str) -> "Experiment":
-        return config.load(file, [*overrides, *more])
-
-    def planned(changed: compare.Changed) -> compare.Plan:
-        return compare.ablation(changed, repairs) if ablation else compare.vary(changed, vary)
+        return config.load(file, [*picking(overrides, scenario), *more])
 
     cores = threads or num_cores()
-    repairs = compare.repairs_on(changed()) if ablation else []
-    if plans := by_year.plans(changed, planned, [compare.axis(option)[1] for option in vary]):
-        tell_idle(changed(), strict)
-        tell_notes(*(plan.experiment for plan in plans.values()))
+    if asks_year(changed()):
         if plot:
-            raise ConfigError("--plot: needs one scenario; pick it with --set scenario=NAME")
-        _compare_years(plans, changed().run.confidence, cores, as_json)
+            raise ConfigError("--plot: needs one scenario; pick it with --scenario NAME")
+        _compare_years(
+            compare.ablated(changed) if ablation else compare.one_by_one(changed, vary), strict, cores, as_json
+        )
         return
-    plan = planned(changed)
+    plan = compare.ablation(changed) if ablation else compare.vary(changed, vary)
     tell_idle(plan.experiment, strict)
     tell_notes(plan.experiment)
     _compare_variants(plan, plot, cores, as_json)
+
+
+def _compare_years(each: "Mapping[str, Experiment]", strict: bool, cores: int, as_json: bool) -> None:
+    from quorisk.analysis.decision.weigh import MEMORY, Weigher
+    from quorisk.analysis.decision.whole import by_variant, wholes
+    from quorisk.command import bars, show, show_year
+
+    tell_idle(next(iter(each.values())), strict)
+    tell_notes(*each.values())
+    with bars.status() as tell:
+        weigher = Weigher(MEMORY, cores, tell)
+        found = {label: wholes(experiment, weigher)[0] for label, experiment in each.items()}
+    reply(as_json, by_variant(found), lambda: show_year.variants(found, show.console()))
 
 
 def _compare_variants(plan: "Plan", plot: Path | None, cores: int, as_json: bool) -> None:
@@ -212,15 +230,6 @@ def _compare_variants(plan: "Plan", plot: Path | None, cores: int, as_json: bool
     reply(as_json, result, lambda: show_compare.compare(result, show.console()))
     if plot and not as_json:
         typer.echo(f"{plot}: a figure of the differences")
-
-
-def _compare_years(plans: "dict[str, Plan]", confidence: float, cores: int, as_json: bool) -> None:
-    from quorisk.analysis.compare import by_year, compare
-    from quorisk.command import bars, show, show_year
-
-    with bars.estimate_bar(sum(map(compare.num_runs, plans.values()))) as (progress, solving):
-        years = by_year.compare_years(plans, confidence, cores, progress, solving)
-    reply(as_json, by_year.as_json(years), lambda: show_year.differences(years, show.console()))
 
 
 @app.command("trace")
@@ -246,6 +255,7 @@ def trace_verb(
         Path | None, typer.Option("--replay", metavar="JSON", help="show a trace saved with --json", show_default=False)
     ] = None,
     memory: Annotated[str, typer.Option(help="memory for the search of all states, such as 512MiB")] = "4GiB",
+    scenario: Scenario = None,
     strict: Strict = False,
     as_json: Json = False,
 ) -> None:
@@ -259,12 +269,16 @@ def trace_verb(
     """
     if run and saved:
         raise ConfigError("--run, --replay: give only one of the two")
-    experiment = load(file, overrides, strict, one=True)
+    experiment = load(file, overrides, strict, True, scenario)
     from quorisk.analysis import explore, files
+    from quorisk.analysis.decision import whole
     from quorisk.analysis.traces import find, formats, json_file, trace
-    from quorisk.command import bars
+    from quorisk.command import bars, show, show_year
 
     memory_bytes, chosen = explore.parse_memory(memory), formats.chosen(form, out)
+    first = None if run or saved or not whole.asks_year(experiment) else whole_of(experiment)
+    if first:
+        experiment = whole.likeliest(experiment, first)
     with bars.status() as tell:
         found = find.asked_for(experiment, invariant, run, saved, memory_bytes, tell)
     replayed = found.trace and trace.replay(found.trace)
@@ -274,8 +288,10 @@ def trace_verb(
         if out:
             files.write(out, text.encode(), "out")
         elif not as_json:
+            if first:
+                show_year.likeliest(first, experiment, show.console(stderr=chosen != "words"))
             typer.echo(text, nl=False)
     if as_json:
-        print_json(answer)
+        print_json({**(first.as_json() if first else {}), **answer})
     elif out or not found.trace:
         typer.echo(by_option(found.reason) if not found.trace else f"{out}: {found.reason}")

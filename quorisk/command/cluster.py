@@ -38,6 +38,8 @@ def cluster_verb(
         raise ConfigError(": say where to keep what Spark finds", "out")
     experiment = load(file, overrides, strict)
     from quorisk.analysis.cluster import answer
+    from quorisk.analysis.decision.weigh import MEMORY, Weigher
+    from quorisk.analysis.decision.whole import with_scenarios
     from quorisk.command import bars, show, show_cluster
     from quorisk.kernels.cores import num_cores
 
@@ -46,15 +48,9 @@ def cluster_verb(
     with bars.run_bar(len(designs) * effort.years, "years") as progress:
         if out is None:
             found = answer.answers(designs, effort, progress)
+            found = with_scenarios(experiment, found, Weigher(MEMORY, effort.threads))
         else:
             from quorisk.sparkjobs import clusters
 
             found = clusters.clusters(experiment, out, master, conf, resume, progress)
-
-    def tell() -> None:
-        show_cluster.show(found, effort.confidence, show.console())
-        if own := [name for name, scenario in experiment.scenarios.items() if scenario.incident]:
-            beside = f"Not in these figures, but in those of quorisk recommend: incidents of {', '.join(own)}."
-            show.console().print(beside, style="dim", soft_wrap=True)
-
-    reply(as_json, answer.as_json(found), tell)
+    reply(as_json, answer.as_json(found), lambda: show_cluster.show(found, effort.confidence, show.console()))

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from quorisk.command.app import File, Json, Overrides, Strict, app, figure_file, load, reply, write_figure
+from quorisk.command.app import File, Json, Overrides, Scenario, Strict, app, figure_file, load, reply, write_figure
 
 
 @app.command("sensitivity")
@@ -14,28 +14,32 @@ def sensitivity_verb(
     overrides: Overrides,
     memory: Annotated[str, typer.Option(help="memory for states and steps, such as 4GiB")] = "1GiB",
     plot: Annotated[Path | None, figure_file("a tornado figure")] = None,
+    scenario: Scenario = None,
     strict: Strict = False,
     as_json: Json = False,
 ) -> None:
-    """Say what the losses of one configuration depend on.
+    """Say what the losses of one design depend on.
 
-    How much does each rate, each probability and the lifetime change them? Which faults does a run that loses data
-    meet, and what is the likeliest path to a loss? Exact where losses are solved, estimated from the losing runs where
-    they are counted. If the file has scenarios: what the losses a year depend on.
+    How much does each figure of the file change them? Of a file with [cluster] or scenarios: P(any loss in a year),
+    and --json has incidents and entries as well. Else, and of one scenario, P(loss): which faults does a run that loses
+    data meet, and what is the likeliest path to a loss? Exact where losses are solved, estimated from the losing runs
+    where they are counted.
 
     \b
     Example: quorisk sensitivity configs/pulsar.toml --set write_quorum=2 --set ack_quorum=2 --set bookies=3
     """
-    experiment = load(file, overrides, strict, one=True)
+    experiment = load(file, overrides, strict, True, scenario)
     from quorisk.analysis import explore
-    from quorisk.analysis.rates import scores, sensitivity
+    from quorisk.analysis.decision import depends
+    from quorisk.analysis.rates import scores
     from quorisk.command import bars, show, show_sensitivity
+    from quorisk.kernels.cores import num_cores
 
     memory_bytes = explore.parse_memory(memory)
     with bars.estimate_bar(scores.MOST_LOSSES) as (progress, solving):
-        found = sensitivity.of_experiment(experiment, memory_bytes, progress, solving)
-    drawn = _plot(plot, sensitivity.rows(found, experiment)) if plot else ""
-    reply(as_json, sensitivity.as_json(found), lambda: show_sensitivity.sensitivity(found, show.console()))
+        found = depends.depends(experiment, memory_bytes, num_cores(), progress, solving)
+    drawn = _plot(plot, depends.rows(found, experiment)) if plot else ""
+    reply(as_json, depends.as_json(found), lambda: show_sensitivity.sensitivity(found, show.console()))
     if drawn and not as_json:
         typer.echo(drawn)
 

@@ -50,7 +50,8 @@ def _one(found: Answer, confidence: float, out: Console) -> None:
     out.print(table)
     if losses.in_entries:
         _sizes(found, out)
-        out.print(f"Incidents are caused by {_causes(found)}.", soft_wrap=True)
+        before = "other copies may have gone before it, with whatever else, and were not made again yet"
+        out.print(f"The last copy went with {_causes(found)}; {before}.", soft_wrap=True)
         out.print(f"So much at once, or more: {_at_least(found)}.", soft_wrap=True)
     _availability(found, out)
 
@@ -190,7 +191,8 @@ def _small_print(found: Sequence[Answer], confidence: float, out: Console) -> No
         for line, of in assumed.items()
     ]
     years = max(each.years for each in found)
-    by = " and ".join(_METHODS[method].format(years=years) for method in methods)
+    known = [_METHODS.get(method, method) for each in methods for method in each.split(" and ")]
+    by = " and ".join(dict.fromkeys(method.format(years=years) for method in known))
     said = f"By {by}; intervals hold with {numbers.percent(confidence)} confidence each."
     said += _LARGEST if any(each.losses.entries.method == sampled.METHOD for each in found) else ""
     out.print(said, *(f"- {line}" for line in assumptions), sep="\n", style="dim", soft_wrap=True)

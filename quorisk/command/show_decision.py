@@ -179,9 +179,9 @@ def diff(found: Diff, invariant: str) -> None:
     """Prints how two sweeps compare: what differs first, by the size of the difference."""
     out = console()
     changes = sorted(found.changes, key=lambda each: (each.verdict == NOT_SHOWN, -abs(each.difference)))
-    if found.years:
-        out.print("A design, in a year", soft_wrap=True)
-        _changes(found.years, found.physical, out)
+    if found.p_any_loss_per_year:
+        out.print("P(any loss in a year) of a design", soft_wrap=True)
+        _changes(found.p_any_loss_per_year, found.physical, out)
     out.print(f"P(a run {text.event(invariant)})", soft_wrap=True)
     _changes(changes, found.physical, out)
     differ = sum(each.verdict != NOT_SHOWN for each in changes)

@@ -1,9 +1,13 @@
 """What losses depend on, as people read it."""
 
+import math
+
 from rich.console import Console
 from rich.markup import escape
 
-from quorisk.analysis.rates.sensitivity import UNKNOWN, Path, Sensitivity, Yearly
+from quorisk.analysis.decision.depends import Yearly
+from quorisk.analysis.rates.elasticities import LIFETIME
+from quorisk.analysis.rates.sensitivity import UNKNOWN, Path, Sensitivity
 from quorisk.command import show, show_year
 from quorisk.say import elasticities, numbers
 from quorisk.say.quantities import say_rate, say_time
@@ -37,13 +41,15 @@ def sensitivity(found: Sensitivity | Yearly, out: Console) -> None:
 
 
 def _year(found: Yearly, out: Console) -> None:
-    first = next(iter(found.scenarios.values()))
-    out.print(escape(show_year.said(found.losses)), soft_wrap=True)
-    _table(found.values, found.elasticities, {}, "run.time_unit" in first.parameters, out)
+    show_year.first(found.whole, out)
+    physical = any("run.time_unit" in each.parameters for each in found.scenarios.values())
+    _table(found.values, found.elasticities, {}, physical, out)
     _words(found.elasticities, out)
+    rates = {name: found.whole.by_cause.get(name, 0.0) for name in found.scenarios}
+    total = math.fsum(found.whole.by_cause.values())
     for name, each in found.scenarios.items():
         out.print(escape(f"{name}: P(loss) {_risk(each)}; {each.method}"), soft_wrap=True)
-        if (found.elasticities[f"scenarios.{name}.per_year"] or 0.0) >= _SHARE:
+        if rates[name] >= _SHARE * total > 0.0:
             _losing_run(each, out)
 
 
@@ -69,7 +75,7 @@ def _table(
         if interval and interval[0] < interval[1]:
             said += f" {_signed(interval[0])} to {_signed(interval[1])}"
         twice = "" if value is None else f"× {numbers.plain(2**value)}"
-        table.add_row(elasticities.name(key), _value(key, values[key], physical), said, twice)
+        table.add_row(key, _value(key, values[key], physical), said, twice)
     out.print(table)
     if more := len(ranked) - len(shown):
         out.print(f"{numbers.counted(more, 'other')}: --json has them all.", style="dim")
@@ -80,12 +86,14 @@ def _signed(value: float) -> str:
 
 
 def _value(key: str, value: float, physical: bool) -> str:
+    if key.startswith("cluster."):
+        return f"{value:,.6g}"
     if key.endswith("per_year"):
         return f"{value:,.6g} / year"
     if ".rates." in f".{key}" and physical:
         return say_rate(value)
-    if key.endswith(elasticities.LIFETIME):
-        return f"1 / {say_time(value) if physical else f'{value:g}'}"
+    if key.endswith(LIFETIME):
+        return say_time(value) if physical else f"{value:g}"
     return f"{value:g}"
 
 

@@ -1,103 +1,100 @@
-"""A design's year as people read it."""
+"""What designs lose in a year, as people read it: the line that every verb says first, and what goes with it."""
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping
 
 from rich.console import Console
 from rich.markup import escape
 
-from quorisk.analysis.compare.by_year import Years
-from quorisk.analysis.compare.compare import Result
-from quorisk.analysis.estimate.estimate import Estimate
-from quorisk.analysis.statistics.estimator import Estimator
-from quorisk.analysis.statistics.yearly import METHOD, Losses
-from quorisk.analysis.year import Year
-from quorisk.command import show, show_compare
+from quorisk.analysis.cluster.figures import Figure
+from quorisk.analysis.decision.whole import Whole
+from quorisk.analysis.experiment.config import Experiment
+from quorisk.analysis.statistics.yearly import FATES
+from quorisk.command import show
 from quorisk.say import numbers
 from quorisk.say.quantities import YEAR_S, say_time
 
 
-def year(result: Year[Any], out: Console) -> None:
-    """Prints what a design loses in a year, by scenario and in all, and what the scenarios leave out."""
-    table = show.make_table("scenario", "times a year", "P(loss)", "losses a year", "share")
-    for name, found in result.scenarios.items():
-        risk, per_year = found.data_loss, result.per_year[name]
-        if isinstance(found, Estimate):
-            p = show.probability(risk) + (f" {numbers.span(risk.low, risk.high)}" if risk.high else "")
-            losses = numbers.plain(per_year * risk.p) if risk.low > 0 else _bound(per_year * risk.high)
-        else:
-            p = "0 (proved)" if risk.proved_zero else f"{risk.p:.12g}"
-            losses = numbers.plain(per_year * risk.p)
-        share = result.share(name)
+def first(found: Whole, out: Console) -> None:
+    """Prints P(any loss in a year), which is what every verb says first."""
+    p, often = found.p_any, found.incidents.value
+    between = f", once in {say_time(YEAR_S / often)}" if often else ""
+    ends = "" if p.low == p.high else f" {numbers.span(p.low, p.high)}"
+    out.print(escape(f"P(any loss in a year) {_p(p)}{ends}{between}; {p.method}"), style="bold", soft_wrap=True)
+    if found.either:
+        shared, independent = (numbers.plain(found.either[fates]) for fates in FATES)
+        out.print(
+            f"{shared} if all that an event touches shares one fate, {independent} if each object has its own: the "
+            'file does not say which (fates = "shared" or "independent" in a scenario).',
+            soft_wrap=True,
+        )
+
+
+def year(found: Whole, experiment: Experiment, out: Console) -> None:
+    """Prints what a design loses in a year, because of what, and what its scenarios leave out."""
+    first(found, out)
+    lost = found.entries
+    what = "entries" if experiment.clusters else "objects, counted one by one"
+    if lost.value:
+        ends = "" if lost.low == lost.high else f" {numbers.span(lost.low, lost.high)}"
+        out.print(escape(f"Lost in a year, on average: {numbers.plain(lost.value)}{ends} {what}."), soft_wrap=True)
+    total = math.fsum(found.by_cause.values())
+    if experiment.clusters and total:
+        ranked = sorted(found.by_cause, key=lambda cause: -found.by_cause[cause])
+        causes = ", ".join(f"{cause} ({numbers.share(found.by_cause[cause] / total)})" for cause in ranked)
+        out.print(f"The last copy went with {causes}.", soft_wrap=True)
+    if not found.scenarios:
+        return
+    table = show.make_table("scenario", "events a year", "hits", "P(loss) of one", "lost a year", "method")
+    for name, row in found.scenarios.items():
+        solved = row["low"] == row["high"]
+        p = "0 (proved)" if row["high"] == 0.0 else numbers.plain(row["p"], 6 if solved else 3) if row["p"] else ""
+        p = p or numbers.bound(row["high"], numbers.plain)
+        objects = row["per_year"] * row["hits"]
+        bound = numbers.bound(objects * row["high"], numbers.plain, math.inf)
+        lost_here = numbers.plain(objects * row["p"]) if row["low"] or solved else bound
+        ends = "" if solved else f" {numbers.span(row['low'], row['high'])}"
         table.add_row(
-            name,
-            _times(per_year),
-            escape(p),
-            losses,
-            "" if share is None else numbers.share(share),
+            name, f"{row['per_year']:,.12g}", f"{row['hits']:,.12g}", escape(p + ends), lost_here, row["method"]
         )
     out.print(table)
-    out.print(escape(said(result.losses, result.unseen)), soft_wrap=True)
-    for name, found in result.scenarios.items():
-        scenario = result.of[name]
-        words = [f"{name}: {scenario.about}".rstrip(": "), *scenario.simplifications, *show.assumed(found.assumptions)]
+    for name in found.scenarios:
+        scenario = experiment.scenarios[name]
+        words = [f"{name}: {scenario.about}".rstrip(": "), *scenario.simplifications]
         out.print(escape(" ".join(f"{sentence.rstrip('.')}." for sentence in words)), style="dim", soft_wrap=True)
 
 
-def differences(years: Years, out: Console) -> None:
-    """Prints by how many losses a year variants differ from their baselines, and in which scenarios."""
-    table = show.make_table("variant", "baseline", "losses a year", "of the baseline", "difference")
-    for pair in years.pairs:
-        difference = f"{numbers.signed(pair.difference)} {numbers.span(pair.low, pair.high, numbers.signed)}"
-        of_both = (_seen(pair.of_variant, pair.variant, years), _seen(pair.of_baseline, pair.baseline, years))
-        table.add_row(pair.variant, pair.baseline, *of_both, escape(difference))
+def variants(found: Mapping[str, Whole], out: Console) -> None:
+    """Prints P(any loss in a year) of the variants of a comparison, the baseline first."""
+    baseline = next(iter(found.values())).p_any
+    table = show.make_table("variant", "P(any loss) a year", "interval", "difference", "ratio")
+    for label, each in found.items():
+        p = each.p_any
+        ends = "exact" if p.low == p.high else numbers.span(p.low, p.high)
+        difference = numbers.span(p.low - baseline.high, p.high - baseline.low, numbers.signed)
+        difference = f"{numbers.signed(p.value - baseline.value)} {difference}"
+        ratio = numbers.plain(p.value / baseline.value) if baseline.value else ""
+        others = ("baseline", "") if p is baseline else (escape(difference), ratio)
+        table.add_row(label, _p(p), escape(ends), *others)
     out.print(table)
-    for name, result in years.scenarios.items():
-        out.print(escape(f"{name}, {_times(years.per_year[name])} times a year:"))
-        show_compare.compare(result, out)
-    hold = f"hold together for all pairs with {numbers.percent(years.confidence)} confidence"
-    out.print(f"The differences in losses a year {hold}: {METHOD}.", style="dim", soft_wrap=True)
+    out.print(
+        "Differences follow from two intervals each. One scenario is compared run by run with --scenario NAME.",
+        style="dim",
+        soft_wrap=True,
+    )
 
 
-def _times(per_year: float) -> str:
-    return f"{per_year:,.12g}"
+def likeliest(found: Whole, experiment: Experiment, out: Console) -> None:
+    """Prints what a design loses in a year, because of what most often, and what of that is shown."""
+    first(found, out)
+    total = math.fsum(found.by_cause.values())
+    if not total:
+        return
+    cause = max(found.by_cause, key=lambda each: found.by_cause[each])
+    shown = experiment.points[0].scenario
+    how = "" if shown == cause else f" Shown for one entry{f' in scenario {shown}' if shown else ''}:"
+    out.print(f"The likeliest incident ({numbers.share(found.by_cause[cause] / total)} of them): {cause}.{how}")
 
 
-def _seen(losses: float, label: str, years: Years) -> str:
-    """Losses a year, or the sum of what they may be in each scenario at most."""
-    if losses:
-        return numbers.plain(losses)
-    return _bound(math.fsum(years.per_year[name] * _high(label, result) for name, result in years.scenarios.items()))
-
-
-def _high(label: str, result: Result) -> float:
-    """How likely a variant loses data at most, of which no loss was seen."""
-    if label in result.alone:
-        return result.alone[label].risk.high
-    return Estimator(result.confidence).interval(0, result.runs, result.cut_off[label])[1]
-
-
-def said(losses: Losses, unseen: Sequence[str] = ()) -> str:
-    """Losses a year and the mean time between them, with their interval, in a line.
-
-    `unseen` are scenarios without a loss in their runs that may have more than all others together.
-    """
-    between_s, least_s, most_s = (YEAR_S * years for years in losses.years_between)
-    if losses.low == losses.high:
-        return f"{numbers.plain(losses.p, 6)} losses a year (exact){_every(between_s)}"
-    interval = f"{numbers.percent(losses.confidence)} interval {numbers.span(losses.low, losses.high)}"
-    if unseen or losses.p == 0:
-        seen = f"none seen in {', '.join(unseen)}; more runs or `quorisk exact` would decide"
-        apart = f"at least {say_time(least_s)} between two losses, on average"
-        return f"losses a year {_bound(losses.high)} ({interval}): {seen}; {apart}"
-    bounds = f"{say_time(least_s)} to {say_time(most_s) if most_s < math.inf else 'for ever'}"
-    return f"{numbers.plain(losses.p)} losses a year ({interval}){_every(between_s)} ({bounds}); {losses.method}"
-
-
-def _bound(high: float) -> str:
-    return numbers.bound(high, numbers.plain, math.inf)
-
-
-def _every(between_s: float) -> str:
-    return f", counted one by one: on average one every {say_time(between_s)}" if between_s < math.inf else ""
+def _p(p: Figure) -> str:
+    return numbers.plain(p.value) if p.value else numbers.bound(p.high, numbers.plain)

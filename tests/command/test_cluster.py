@@ -28,7 +28,7 @@ def test_one_design(quorisk, on_a_cluster):
     assert (code, err) == (0, "")
     assert out.startswith("Data is lost once in 2,260 years, 88")
     assert "│ P(any loss in a year)    │ 4.42 × 10⁻⁴ │" in out
-    assert "Incidents are caused by power outage (99.4%), nodes lost one by one (0.57" in out
+    assert "The last copy went with power outage (99.4%), a node lost alone (0.57" in out
     assert "100,000 entries once in 2,270 years; 1,000,000 entries once in" in out
     assert (
         "Ledgers that cannot be closed, as nodes do not answer: 1.2 × 10⁻⁶ on average at any time, each for 43 s."

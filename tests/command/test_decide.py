@@ -2,17 +2,18 @@
 
 import io
 import json
+import math
 
 import pyarrow as pa
 import pytest
 from rich.console import Console
 
-from quorisk.analysis import year
 from quorisk.analysis.decision import diff
 from quorisk.analysis.decision.recommend import advise
 from quorisk.analysis.decision.weigh import Weigher
 from quorisk.analysis.estimate.estimate import estimate
 from quorisk.analysis.experiment import config
+from quorisk.analysis.experiment.grid import by_design
 from quorisk.analysis.experiment.starters import FOLDER as STARTERS
 from quorisk.analysis.results import schema
 from quorisk.analysis.results.frame import frame as frame_of
@@ -62,7 +63,7 @@ def test_init_overwrites_nothing_and_has_a_starter_for_each_protocol(quorisk, tm
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_each_scenario_of_a_starter_can_lose_something_and_the_design_matters(protocol):
     experiment = config.load(STARTERS / f"{protocol}.toml", ["run.runs=3000"])
-    assert len(year.by_design(experiment)) > 1
+    assert len(by_design(experiment.points)) > 1
     p = dict(Weigher(1 << 22, 2).frame(experiment)[["point_id", "p"]].to_numpy())
     for scenario in {each.scenario for each in experiment.points}:
         losses = [p[each.point_id] for each in experiment.points if each.scenario == scenario]
@@ -234,11 +235,11 @@ def test_diff_adds_up_the_year_of_each_design():
     for losses in ([0, 30, 5, 5], [0, 300, 5, 5]):
         rows = tables.frame(losses, model__keys=[1, 2], run__scenario=["calm", "storm"])
         often = rows["run.scenario"].map({"calm": 10.0, "storm": 2.0})
-        frames.append(rows[rows["invariant"] == "data loss"].assign(per_year=often))
+        frames.append(rows[rows["invariant"] == "data loss"].assign(per_year=often, hits=1.0, fates=""))
     one, two = diff._years(frames, ["model.keys", "run.scenario"])
     assert (one.settings, one.verdict) == ({"model.keys": 1}, "more losses")
-    assert one.before.p == pytest.approx(2 * 0.03)
-    assert one.after.p == pytest.approx(2 * 0.3)
+    assert one.before.p == pytest.approx(1 - math.exp(-2 * 0.03))
+    assert one.after.p == pytest.approx(1 - math.exp(-2 * 0.3))
     assert one.difference_low < one.difference < one.difference_high
     assert two.verdict == "no difference shown"
     assert diff._years([frames[0], frames[1].drop(columns="per_year")], ["model.keys", "run.scenario"]) == []

@@ -41,7 +41,9 @@ def test_rare_losses_are_compared_by_what_is_known_of_each():
     assert found.difference_high < 1.1 * found.difference_low
     assert (found.p_baseline, found.ratio, found.ratio_high) == (0.0, None, None)
     assert set(result.alone) == set(result.variants)
-    assert all(each.paired for name, each in pair.events.items() if name != DATA_LOSS)
+    [losing] = result.data_loss_invariants
+    assert pair.events[losing] == found  # it is all that data loss is
+    assert all(each.paired for name, each in pair.events.items() if name not in (DATA_LOSS, losing))
     told = io.StringIO()
     show_compare.compare(result, Console(file=told, width=200))
     assert "so each variant was estimated alone" in told.getvalue()

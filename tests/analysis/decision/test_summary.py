@@ -53,13 +53,17 @@ def test_of_a_cluster_it_says_how_often_how_much_and_why():
 
 @pytest.mark.parametrize(("per_year", "cause"), [(1.0, "failover"), (0.1, "rack outages")])
 def test_what_most_losses_come_of_may_be_a_scenario_beside_the_cluster(per_year, cause):
-    beside = {**COUNTS, "run.scenario": "failover", "per_year": per_year, "p": 5e-3, "incident": True}
+    beside = {**COUNTS, "run.scenario": "failover", "per_year": per_year, "incident": True}
+    beside |= dict.fromkeys(("p", "low", "high"), 5e-3)
     inside = {"run.scenario": "entry", "per_year": 1e10, "p": 1e-3, "incident": False}
     assert told(design(6e-3, **CLUSTER, parts=[beside, inside]))["mostly because of"] == cause
 
 
 def test_without_a_cluster_it_is_losses_and_without_a_design_that_meets_targets_it_says_so():
-    parts = [{"run.scenario": name, "per_year": 10.0, "p": p} for name, p in (("entry", 0.1), ("outage", 0.2))]
+    parts = [
+        {"run.scenario": name, "per_year": 10.0, "p": p, "low": p, "high": p}
+        for name, p in (("entry", 0.1), ("outage", 0.2))
+    ]
     said = told(design(3.0, parts=parts), 1.0)
     assert said["design"] == "WQ 3 (not recommended)"
     assert said["losses a year"] == "3.00"

@@ -131,14 +131,25 @@ def test_designs_and_clusters_are_crossed(placed, tmp_path):
     assert (len(one.points), len(one.clusters)) == (1, 2)
 
 
-def test_ids_do_not_depend_on_the_cluster(placed, tmp_path):
-    def ids() -> list[str]:
-        return [point.point_id for point in load(tmp_path / "mine.toml").points]
-
-    placed()
-    on_a_cluster = ids()
-    placed(text=BOOKKEEPER)
-    assert ids() == on_a_cluster
+def test_runs_take_from_the_cluster_what_it_says_of_nodes_and_nothing_else(placed, tmp_path):
+    physical = BOOKKEEPER + '[rates]\nclient_creates_ledger = "1 / 1 ms"\n' + CLUSTER
+    [design] = placed(text=physical)
+    given, (point, *_) = load(tmp_path / "mine.toml"), load(tmp_path / "mine.toml").points
+    assert point.point.rates["bookie_is_lost"] == pytest.approx(0.02 / YEAR_S)
+    mean_s = YEAR_S * (design.cluster.detection_delay + design.cluster.repair_time / 2)
+    assert 1 / point.point.rates["auditor_replicates_fragment"] == pytest.approx(mean_s)
+    assert point.point.p_lost("p_lost_in_outage") == 0.0075
+    assert given.changed("cluster.restarts=3").points[0].point_id == point.point_id
+    assert given.changed("cluster.node_loss=0.05").points[0].point.rates["bookie_is_lost"] == pytest.approx(
+        0.05 / YEAR_S
+    )
+    for other in ("rates.bookie_is_lost=5 % / year", "faults.p_lost_in_outage=0.5"):
+        with pytest.raises(ConfigError, match=rf"{other.partition('=')[0]} = .*: \[cluster\] gives "):
+            given.changed(other)
+    assert given.changed("rates.bookie_is_lost=2 % / year").points[0].point_id == point.point_id
+    of_its_own = '[scenarios.soon]\nper_year = 1\nrates.bookie_is_lost = "1 / 1 h"\n'
+    placed(text=physical + of_its_own)
+    assert load(tmp_path / "mine.toml").points[0].point.rates["bookie_is_lost"] == 1 / 3600
 
 
 @pytest.mark.parametrize("name", ["g1 random 3", "g4 distinct racks 3", "g5 two racks 3"])

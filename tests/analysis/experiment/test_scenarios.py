@@ -143,7 +143,7 @@ ERRORS = [
         "[scenarios.third]\nper_year = 1\nclientz = 2",
         [],
         "scenarios.third.clientz = 2: there is no key clientz; did you mean model.clients? "
-        "(a scenario itself has per_year, about, simplifications, incident)",
+        "(a scenario itself has per_year, hits, fates, about, simplifications, incident)",
     ),
     ("[scenarios.third]\nper_year = 1\nclients = 9", [], "scenarios.third.model.clients = 9: an integer from 1 to 3"),
     ("[scenarios.third]\nper_year = 1", ["scenario=fourth"], 'run.scenario = "fourth": one of "entry", "failover", '),

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from quorisk.analysis.statistics import yearly
 from quorisk.analysis.statistics.intervals import clopper_pearson
-from quorisk.analysis.statistics.yearly import Part
+from quorisk.analysis.statistics.yearly import INDEPENDENT, SHARED, Part
+from tests.references import partitions
 
 P = st.floats(0.0, 1.0)
 
@@ -63,3 +64,59 @@ def test_one_scenario_alone_needs_no_adjustment():
     assert yearly.confidence_of_each(0.95, 1) == pytest.approx(0.95)
     assert yearly.confidence_of_each(0.95, 0) == pytest.approx(0.95)
     assert yearly.confidence_of_each(0.95, 5) == pytest.approx(0.99)
+
+
+def test_three_scenarios_in_closed_form():
+    """Events with objects of one fate, of their own, and of nobody knows which."""
+    parts = [
+        Part(10.0, 0.01, 0.01, 0.01, 5.0),
+        Part(0.3, 0.002, 0.002, 0.002, 100.0, SHARED),
+        Part(0.01, 0.5, 0.5, 0.5, 3.0, INDEPENDENT),
+    ]
+    apart = 10.0 * (1.0 - 0.99**5) + 0.3 * 0.002 + 0.01 * (1.0 - 0.5**3)
+    together = 10.0 * 0.01 + 0.3 * 0.002 + 0.01 * (1.0 - 0.5**3)
+    rate = yearly.incidents(parts)
+    assert rate == pytest.approx((apart, together, apart), rel=1e-13)
+    assert yearly.losses(parts).value == pytest.approx(10 * 5 * 0.01 + 0.3 * 100 * 0.002 + 0.01 * 3 * 0.5, rel=1e-13)
+    assert yearly.p_any(rate).high == pytest.approx(1.0 - math.exp(-apart), rel=1e-13)
+    of_cluster = yearly.Ends(0.2, 0.1, 0.3)
+    assert yearly.p_any(rate, of_cluster).low == pytest.approx(1.0 - 0.9 * math.exp(-together), rel=1e-13)
+    assert [yearly.incidents(parts, fates).value for fates in yearly.FATES] == pytest.approx(
+        [0.1 + 0.0006 + 0.00875, apart]
+    )
+    assert yearly.is_open(parts)
+    assert not yearly.is_open(parts[1:])
+    assert not yearly.is_open([Part(1.0, 0.0, 0.0, 0.0, 9.0), Part(1.0, 0.5, 0.5, 0.5)])
+
+
+def test_what_is_sure_to_be_lost_or_not_is_an_incident_each_time_or_never():
+    assert yearly.incidents([Part(3.0, 1.0, 1.0, 1.0, 1e9)]) == (3.0, 3.0, 3.0)
+    assert yearly.p_any(yearly.incidents([Part(1e9, 0.0, 0.0, 0.0, 1e9)])) == (0.0, 0.0, 0.0)
+    assert yearly.p_any(yearly.Ends(1e9, 1e9, 1e9), yearly.Ends(1.0, 1.0, 1.0)).value == 1.0
+
+
+def test_partitions_that_share_zones_lie_between_shared_and_independent_fates():
+    """1,000 partitions on 30 brokers in three zones: an outage loses several of them at once, or none."""
+    fleet = partitions.Fleet()
+    found = partitions.outages(fleet, 40_000, 11)
+    hits = fleet.partitions * fleet.replicas / fleet.zones  # those with a replica in the zone
+    p, per_year = fleet.p_restarting, 0.3
+    assert found.mean() == pytest.approx(hits * p, rel=4 * found.std() / found.mean() / math.sqrt(len(found)))
+    rate = per_year * (found > 0).mean()
+    shared, independent = (yearly.incidents([Part(per_year, p, p, p, hits, fates)]).value for fates in yearly.FATES)
+    both = yearly.incidents([Part(per_year, p, p, p, hits)])
+    assert (both.low, both.high) == (shared, independent)
+    assert 5 * shared < rate < 0.5 * independent
+    alone = partitions.outages(fleet._replace(partitions=1), 400_000, 12)  # one object: the two are the same
+    assert per_year * (alone > 0).mean() == pytest.approx(shared * fleet.replicas / fleet.zones, rel=0.05)
+
+
+def test_one_fate_and_fates_of_their_own_are_the_ends_that_a_simulation_reaches():
+    """A zone whose brokers are all one, and brokers of one partition each."""
+    p, hits = 0.02, 60
+    rng = np.random.default_rng(3)
+    apart = (rng.random((100_000, hits)) < p).any(axis=1).mean()
+    together = (rng.random(100_000) < p).mean()
+    for seen, fates in ((together, SHARED), (apart, INDEPENDENT)):
+        expected = yearly.incidents([Part(1.0, p, p, p, hits, fates)]).value
+        assert seen == pytest.approx(expected, abs=4 * math.sqrt(expected * (1 - expected) / 100_000))

@@ -1,0 +1,253 @@
+"""What a design's losses in a year depend on: elasticities of P(any loss), of incidents and of entries, by key.
+
+Each scenario contributes what it loses, which changes with its rates by elasticities that are solved or estimated
+(`analysis.rates.sensitivity`), and with how often its event happens. A cluster is answered again with one figure after
+another a little higher and a little lower: what [cluster] says directly, what its scenarios take from there, and
+rates on which it depends how many entries have few copies or are not on disk.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from quorisk.analysis.cluster.joined import answer_of, is_replaced, quick_effort, worst_clusters
+from quorisk.analysis.decision.weigh import MEMORY, Weigher
+from quorisk.analysis.decision.whole import Whole, asks_year
+from quorisk.analysis.decision.whole import whole as whole_of
+from quorisk.analysis.decision.years import part_of
+from quorisk.analysis.experiment.cluster import COUNTS, Placed, is_key, written
+from quorisk.analysis.experiment.config import Experiment
+from quorisk.analysis.experiment.grid import GridPoint
+from quorisk.analysis.experiment.identity import dotted_values
+from quorisk.analysis.rates import sensitivity
+from quorisk.analysis.rates.sensitivity import Sensitivity
+from quorisk.analysis.statistics import yearly
+from quorisk.analysis.statistics.yearly import Part
+from quorisk.kernels.cores import num_cores, side_by_side
+from quorisk.kernels.errors import ConfigError
+from quorisk.say.plain import plain
+
+STEP = 1.1
+"""By how much a figure of a cluster is higher, and lower."""
+_FINE = 1.0 + 1e-6
+"""The same where a scenario's incidents follow from it in closed form."""
+_ALMOST = 1.0 - 1e-16
+
+
+class Yearly(NamedTuple):
+    """What a design's losses in a year depend on."""
+
+    design: dict[str, Any]
+    whole: Whole
+    values: dict[str, float]
+    """Of the figures, by key as in the file; what a scenario sets for itself by scenarios.NAME.KEY. Times are in
+    seconds, sizes in bytes, and how often things happen to a cluster a year."""
+    elasticities: dict[str, float | None]
+    """Of P(any loss in a year). None if it is not known."""
+    of_incidents: dict[str, float | None]
+    of_entries: dict[str, float | None]
+    """Of incidents, and of what is lost in a year."""
+    scenarios: dict[str, Sensitivity]
+    """What those that count depend on, each by itself."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Returns an object for `json.dumps`."""
+        scenarios = {name: {**self.whole.scenarios[name], **plain(each)} for name, each in self.scenarios.items()}
+        return {
+            **self.whole.as_json(),
+            "design": self.design,
+            "p": self.whole.p_any.value,
+            "values": self.values,
+            "elasticities": self.elasticities,
+            "elasticities_of": {"incidents": self.of_incidents, "entries": self.of_entries},
+            "scenarios": scenarios,
+        }
+
+
+class _Sums(NamedTuple):
+    """What is lost in a year: the rate of years with a loss, incidents and entries."""
+
+    hazard: float = 0.0
+    incidents: float = 0.0
+    entries: float = 0.0
+
+    def plus(self, other: "_Sums", times: float = 1.0) -> "_Sums":
+        return _Sums(*(a + times * b for a, b in zip(self, other, strict=True)))
+
+
+def depends(
+    experiment: Experiment,
+    memory_bytes: int,
+    threads: int,
+    progress: Callable[[int], None] | None = None,
+    solving: Callable[[int, int], None] | None = None,
+) -> Sensitivity | Yearly:
+    """Returns what the losses of an experiment's one design depend on: in a year, if it is about years, else in a run.
+    `progress` and `solving` are those of `sensitivity.sensitivity`. Raises ConfigError."""
+    if not asks_year(experiment):
+        return sensitivity.sensitivity(experiment, memory_bytes, progress, solving)
+    weigher = Weigher(MEMORY, threads)
+    experiment = _on_one_cluster(experiment)
+    whole = whole_of(experiment, weigher)
+    found: dict[str, Sensitivity] = {}
+    for point in experiment.points:
+        if not is_replaced(experiment, point.scenario):
+            alone = experiment._replace(points=(point,))
+            found[str(point.scenario)] = sensitivity.sensitivity(alone, memory_bytes, progress, solving)
+    parts = {name: part_of(row) for name, row in whole.scenarios.items()}
+    values, slopes = dict[str, float](), dict[str, _Sums | None]()
+    for name, each in found.items():
+        for key, value, slope in _of_scenario(experiment, name, each, parts[name]):
+            values[key] = value
+            slopes[key] = _added(slopes.get(key, _Sums()), slope)
+    for key, value, slope in _of_cluster(experiment, found, parts):
+        values[key] = value
+        slopes[key] = _added(slopes.get(key, _Sums()), slope)
+    p, incidents, entries = whole.p_any.value, whole.incidents.value, whole.entries.value
+    times = (1.0 - p) / p if p else 0.0, 1.0 / incidents if incidents else 0.0, 1.0 / entries if entries else 0.0
+    any_loss, of_incidents, of_entries = (
+        {key: None if slope is None else each * slope[i] for key, slope in slopes.items()}
+        for i, each in enumerate(times)
+    )
+    design = dict(experiment.points[0].design)
+    return Yearly(design, whole, values, any_loss, of_incidents, of_entries, found)
+
+
+def _on_one_cluster(experiment: Experiment) -> Experiment:
+    """The experiment on the worst of its clusters, if it lists several."""
+    if len(experiment.clusters) < 2:
+        return experiment
+    [placed] = worst_clusters(experiment).values()
+    return experiment.changed(*(f"{key}={written(key, value)}" for key, value in placed.varied.items()))
+
+
+def _added(before: _Sums | None, slope: _Sums | None) -> _Sums | None:
+    return None if before is None or slope is None else before.plus(slope)
+
+
+def _year(part: Part) -> _Sums:
+    """What a scenario loses in a year."""
+    often = yearly.incidents([part]).value
+    return _Sums(often, often, yearly.losses([part]).value)
+
+
+def _slope(part: Part, **fields: float) -> _Sums:
+    """By how much what a scenario loses grows with the logarithm of something, on which fields depend with these
+    powers."""
+    up, down = (
+        _year(part._replace(**{name: getattr(part, name) * step**power for name, power in fields.items()}))
+        for step in (_FINE, 1.0 / _FINE)
+    )
+    return _Sums(*((a - b) / (2.0 * math.log(_FINE)) for a, b in zip(up, down, strict=True)))
+
+
+def _of_scenario(
+    experiment: Experiment, name: str, found: Sensitivity, part: Part
+) -> Sequence[tuple[str, float, _Sums | None]]:
+    """A scenario's figures: key, value, and by how much what it loses grows with its logarithm."""
+    scenario, told = experiment.scenarios[name], list[tuple[str, float, _Sums | None]]()
+    by_p = _slope(part, p=1.0)
+    for key, elasticity in found.elasticities.items():
+        if key in experiment.follows:
+            continue  # a figure of the cluster
+        whole = f"scenarios.{name}.{key}" if key in scenario.values else key
+        nothing = _Sums() if not part.p else None
+        told.append((whole, found.values[key], nothing if elasticity is None else _Sums().plus(by_p, elasticity)))
+    for key in ("per_year", "hits"):
+        if isinstance(value := getattr(scenario, key), float) and (key == "per_year" or value > 1.0):
+            told.append((f"scenarios.{name}.{key}", value, _slope(part, **{key: 1.0})))
+    return told
+
+
+class _Way(NamedTuple):
+    """A design under another value of one figure."""
+
+    value: float
+    placed: Placed
+    points: Mapping[str, GridPoint]
+    """By scenario."""
+
+
+def _of_cluster(
+    experiment: Experiment, found: Mapping[str, Sensitivity], parts: Mapping[str, Part]
+) -> Iterator[tuple[str, float, _Sums | None]]:
+    """Figures on which a cluster depends: key, value, and by how much what is lost there, and in scenarios that take
+    the figure from there, grows with its logarithm; None if years have to be drawn, which tell no such difference."""
+    if not experiment.clusters:
+        return
+    [placed] = experiment.clusters
+    here = _Way(0.0, placed, _by_scenario(experiment))
+
+    def slope(key: str) -> tuple[str, float, _Sums | None] | None:
+        value = placed.figure_in_file(key)
+        ways = [_way(experiment, here, key, value, times) or here._replace(value=value) for times in (STEP, 1.0 / STEP)]
+        if not any(_is_other(way, here) for way in ways):
+            return None
+        if placed.cluster.is_ageing:
+            return key, value, None
+        up, down = (_lost(experiment, way, here, found, parts) for way in ways)
+        if up is None or down is None or ways[0].value == ways[1].value:
+            return key, value, None
+        span = math.log(ways[0].value / ways[1].value)
+        return key, value, _Sums(*(each / span for each in up.plus(down, -1.0)))
+
+    for told in side_by_side(slope, placed.figures(experiment.given - experiment.follows), num_cores()):
+        if told:
+            yield told
+
+
+def _by_scenario(experiment: Experiment) -> dict[str, GridPoint]:
+    return {str(point.scenario): point for point in experiment.points}
+
+
+def _way(experiment: Experiment, here: _Way, key: str, value: float, times: float) -> _Way | None:
+    """The design with a figure some times as high, or for a count one more or less; None if that is refused."""
+    if not is_key(key):
+        return here._replace(value=value * times, placed=here.placed.with_figures({key: value * times}))
+    moved = value + math.copysign(1.0, times - 1.0) if key in COUNTS else value * times
+    try:
+        other = experiment.changed(f"{key}={written(key, moved)}")
+    except ConfigError:
+        return None
+    return _Way(moved, other.clusters[0], _by_scenario(other))
+
+
+def _is_other(way: _Way, here: _Way) -> bool:
+    of = ([each.point for each in points.values()] for points in (way.points, here.points))
+    return way.placed.is_other(here.placed) or len({repr(points) for points in of}) > 1
+
+
+def _lost(
+    experiment: Experiment, way: _Way, here: _Way, found: Mapping[str, Sensitivity], parts: Mapping[str, Part]
+) -> _Sums | None:
+    """What is lost in a year under another value of a figure; None if that is not known of some scenario."""
+    losses = answer_of(way.placed, quick_effort(experiment)).losses
+    hazard = -math.log1p(-min(losses.p_any.value, _ALMOST))
+    total = _Sums(hazard, losses.incidents.value, losses.entries.value)
+    for name, part in parts.items():
+        event = experiment.scenarios[name].event(way.placed)
+        logarithm = 0.0
+        before, now = (dotted_values(experiment.model, points[name].point) for points in (here.points, way.points))
+        for key, elasticity in found[name].elasticities.items():
+            if now[key] != before[key] and part.p:
+                if elasticity is None:
+                    return None
+                logarithm += elasticity * math.log(now[key] / before[key])
+        p = min(1.0, part.p * math.exp(logarithm))
+        total = total.plus(_year(part._replace(per_year=event.per_year, hits=event.hits, p=p)))
+    return total
+
+
+def rows(found: Sensitivity | Yearly, experiment: Experiment) -> list[dict[str, Any]]:
+    """Returns what a tornado shows, of a run or of a year: see `sensitivity.rows`."""
+    if isinstance(found, Sensitivity):
+        return sensitivity.rows(found, experiment)
+    return [
+        sensitivity.row(key, value, found.values[key], experiment.known.get(key))
+        for key, value in found.elasticities.items()
+    ]
+
+
+def as_json(found: Sensitivity | Yearly) -> dict[str, Any]:
+    """Returns an object for `json.dumps`."""
+    return dict(plain(found)) if isinstance(found, Sensitivity) else found.as_json()

@@ -1,0 +1,189 @@
+"""What a design loses in a year, all in all: the answer that every verb gives first, and gives alike."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from quorisk.analysis.cluster.answer import Answer
+from quorisk.analysis.cluster.figures import ENDS, Cause, Figure
+from quorisk.analysis.cluster.joined import columns, is_replaced
+from quorisk.analysis.decision import years
+from quorisk.analysis.decision.designs import Design, designs
+from quorisk.analysis.decision.weigh import EXACT, REPLACED, Weigher
+from quorisk.analysis.experiment.cluster import Placed, is_key
+from quorisk.analysis.experiment.config import Experiment
+from quorisk.analysis.experiment.grid import by_design, one_wanted
+from quorisk.analysis.experiment.scenarios import SCENARIO
+from quorisk.analysis.statistics import yearly
+from quorisk.analysis.statistics.yearly import FATES
+from quorisk.kernels.cluster.setting import CLUSTER
+from quorisk.kernels.errors import ConfigError
+from quorisk.say import text
+from quorisk.say.plain import plain
+
+
+class Whole(NamedTuple):
+    """What a design loses in a year: on its cluster if it has one, and in the scenarios that count beside it."""
+
+    settings: str
+    """Of the design, in words."""
+    p_any: Figure
+    """P(any loss in a year)."""
+    incidents: Figure
+    """Events a year that lose anything."""
+    entries: Figure
+    """What is lost in a year: entries, or whatever scenarios follow."""
+    either: Mapping[str, float]
+    """P(any loss in a year) if what an event touches shares one fate, or is independent; empty if that is known, or
+    makes no difference."""
+    by_cause: Mapping[str, float]
+    """Incidents a year by scenario and by what the cluster's are put down to; without a cluster, losses a year."""
+    scenarios: Mapping[str, Mapping[str, Any]]
+    """By name, those that count: `per_year`, `hits` and `fates` of the event, and `p`, `low`, `high` and `method` of
+    P(loss) of one object."""
+    confidence: float
+
+    @property
+    def losses_per_year(self) -> dict[str, float]:
+        """Returns what is lost in a year, with its ends."""
+        return dict(zip(("p", "low", "high"), self.entries[:3], strict=True))
+
+    def whole_json(self) -> dict[str, Any]:
+        """Returns all of it for `json.dumps`."""
+        return {**self.as_json(), "losses_per_year": self.losses_per_year, "scenarios": plain(self.scenarios)}
+
+    def as_json(self) -> dict[str, Any]:
+        """Returns what every verb's --json begins with."""
+        value, low, high, method = self.p_any
+        p_any = {"p": value, "low": low, "high": high, "method": method}
+        return {
+            "p_any_loss_per_year": p_any | {f"{fates}_fates": p for fates, p in self.either.items()},
+            "incidents_per_year": self.incidents._asdict(),
+            "expected_entries_per_year": self.entries._asdict(),
+        }
+
+
+def asks_year(experiment: Experiment) -> bool:
+    """Returns whether an experiment is about years: it has a cluster or scenarios, and nobody picked one of these."""
+    return bool(experiment.clusters or experiment.scenarios) and not experiment.picked
+
+
+def whole(experiment: Experiment, weigher: Weigher, is_exact: bool = False) -> Whole:
+    """Returns what the one design of an experiment that is about years loses in one. Raises ConfigError if there are
+    several, and if a scenario is not solved though it has to be `is_exact`."""
+    if len(of := by_design(experiment.points)) > 1:
+        raise ConfigError(f"{experiment.path}: {one_wanted([dict(design) for design in of])}")
+    found = wholes(experiment, weigher)[0]
+    for name, row in found.scenarios.items():
+        if is_exact and row["method"] != EXACT:
+            raise ConfigError(
+                f"{experiment.path}: scenarios.{name}: not solved, since its chain has no end or does not fit in the "
+                "memory; give more `memory`, or estimate it"
+            )
+    return found
+
+
+def wholes(experiment: Experiment, weigher: Weigher) -> list[Whole]:
+    """Returns what each design of an experiment that is about years loses in one, by rank. Raises ConfigError."""
+    return [told(each, experiment.run.confidence) for each in designs(weigher.frame(experiment))]
+
+
+def told(design: Design, confidence: float) -> Whole:
+    """Returns what a design of a frame loses in a year."""
+    worst = design.worst
+    rows = [row for row in worst["parts"] if row["method"] != REPLACED]
+    counted = {
+        row[SCENARIO]: {name: row[name] for name in ("per_year", "hits", "fates", "p", "low", "high", "method")}
+        for row in rows
+        if not design.is_clustered or row["incident"]
+    }
+    of_cluster = [worst["any_loss_method"]] if design.is_clustered else []
+    method = " and ".join(dict.fromkeys([*of_cluster, *(row["method"] for row in counted.values())]))
+    p_any, incidents, entries = (_figure(worst, name, method) for name in ("p_any", "incidents", "entries"))
+    either = {fates: worst[f"p_any_{fates}"] for fates in FATES if f"p_any_{fates}" in worst}
+    return Whole(design.settings, p_any, incidents, entries, either, design.by_cause, counted, confidence)
+
+
+def by_variant(found: Mapping[str, Whole]) -> dict[str, Any]:
+    """Returns what a comparison's --json has: the baseline's year, P(any loss in a year) by variant, and by how much
+    others differ from the baseline."""
+    (baseline, first), *others = found.items()
+    each = {label: one.as_json()["p_any_loss_per_year"] for label, one in found.items()}
+    pairs = [
+        {
+            "variant": label,
+            "baseline": baseline,
+            "difference": one.p_any.value - first.p_any.value,
+            "low": one.p_any.low - first.p_any.high,
+            "high": one.p_any.high - first.p_any.low,
+        }
+        for label, one in others
+    ]
+    return first.as_json() | {"p_any_loss_by_variant": each, "pairs": pairs}
+
+
+def likeliest(experiment: Experiment, found: Whole) -> Experiment:
+    """Returns an experiment of the one scenario that shows how its design loses data most often. What a cluster loses
+    is shown by a scenario that it replaces: an outage, or whatever else follows an entry; by the file itself if it has
+    no such scenario."""
+    if not experiment.scenarios:
+        return experiment
+    most = max(found.by_cause, key=lambda cause: found.by_cause[cause], default="")
+    names = [str(point.scenario) for point in experiment.points]
+    if most not in names:
+        is_outage = {
+            str(point.scenario): point.point.values.get("max_outages", 0) > 0
+            for point in experiment.points
+            if is_replaced(experiment, point.scenario)
+        }
+        outages = {text.cause(each.name) for each in experiment.clusters[0].cluster.events if each.scope == CLUSTER}
+        wanted = [name for name, has in is_outage.items() if has == (most in outages)]
+        most = (wanted or list(is_outage) or names)[0]
+    return experiment.changed(f"{SCENARIO}={most}")
+
+
+def with_scenarios(experiment: Experiment, answers: Sequence[Answer], weigher: Weigher) -> list[Answer]:
+    """Returns what designs lose on their clusters with what they lose in scenarios that count beside these, as all
+    other verbs say it. Sizes of incidents stay the clusters' own. Raises ConfigError."""
+    names = [name for name, scenario in experiment.scenarios.items() if scenario.incident]
+    if not names:
+        return list(answers)
+    design_of = {point.point_id: point.design for point in experiment.points}
+    rows: dict[Any, list[dict[str, Any]]] = {}
+    for row in weigher.frame(experiment).to_dict("records"):
+        rows.setdefault(design_of[row["point_id"]], []).append(row)
+    return [
+        _with_rows(answer, rows[_design(placed)], experiment, placed)
+        for answer, placed in zip(answers, experiment.clusters, strict=True)
+    ]
+
+
+def _design(placed: Placed) -> tuple[tuple[str, Any], ...]:
+    return tuple((key, value) for key, value in placed.varied.items() if not is_key(key))
+
+
+def _with_rows(answer: Answer, rows: Sequence[Mapping[str, Any]], experiment: Experiment, placed: Placed) -> Answer:
+    """A design's answer on a cluster, with those of its scenarios, of each of which there is a row."""
+    here = [{**row, **columns(answer), **experiment.scenarios[row[SCENARIO]].event(placed)._asdict()} for row in rows]
+    parts, losses = {row[SCENARIO]: years.part_of(row) for row in here if row["incident"]}, answer.losses
+    method = " and ".join(dict.fromkeys([losses.p_any.method, *(row["method"] for row in here if row["incident"])]))
+    year = years.added(here)
+    p_any, often, entries = (_figure(year, name, method) for name in ("p_any", "incidents", "entries"))
+    ten_years = yearly.Ends(*(10.0 * rate for rate in yearly.incidents(parts.values())))
+    in_ten = yearly.p_any(ten_years, yearly.Ends(*losses.p_any_in_ten_years[:3]))
+    by_cause = {cause: each.incidents for cause, each in losses.by_cause.items()}
+    by_cause |= {name: Figure(*yearly.incidents([part]), method) for name, part in parts.items()}
+    shares = {cause: Cause(each, each.value / often.value if often.value else 0.0) for cause, each in by_cause.items()}
+    joined = losses._replace(
+        p_any=p_any,
+        p_any_in_ten_years=Figure(*in_ten, method),
+        incidents=often,
+        entries=entries,
+        by_cause=shares,
+    )
+    assumed = f"Sizes of incidents are those of the cluster alone, without what {' and '.join(parts)} may lose at once"
+    return answer._replace(losses=joined, assumptions=(*answer.assumptions, assumed))
+
+
+def _figure(row: Mapping[str, Any], name: str, method: str) -> Figure:
+    value, low, high = (row[f"{name}{end}"] for end in ENDS)
+    return Figure(value, low, high, method)

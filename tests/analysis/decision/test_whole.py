@@ -1,0 +1,175 @@
+"""P(any loss in a year): one figure, the same from every verb, with scenarios' events and on a cluster."""
+
+import json
+import math
+from typing import Any
+
+import pytest
+
+import quorisk
+from quorisk.analysis.compare import compare
+from quorisk.analysis.decision import depends, whole
+from quorisk.analysis.decision.weigh import Weigher
+from quorisk.analysis.exact.exact import exact
+from quorisk.analysis.experiment.config import ConfigError, build
+
+DOCUMENT: dict[str, Any] = {
+    "protocol": "compaction",
+    "model": {"messages": 2, "compactions": 2, "keys": 1, "values": 1, "max_crashes": 1},
+    "variant": {"persist_cursor_before_delete": False},
+    "run": {"runs": 20_000},
+    "scenarios": {
+        "calm": {"per_year": 10, "hits": 4, "rates": {"broker_crash": 0.01}},
+        "storm": {"per_year": 0.3, "hits": 100, "fates": "shared", "rates": {"broker_crash": 0.5}},
+        "each": {"per_year": 0.01, "hits": 3, "fates": "independent", "rates": {"broker_crash": 0.7}},
+    },
+}
+CLUSTERED: dict[str, Any] = {
+    "protocol": "bookkeeper",
+    "model": {"bookies": 2, "clients": 1, "write_quorum": 2, "ack_quorum": 2, "entries": 1, "inflight": 1},
+    "variant": {"fence_unknown_ledger": False},
+    "faults": {"message_loss": 0.01, "max_lost": 2},
+    "cluster": {
+        "nodes": 12,
+        "racks": 3,
+        "ledgers": 300,
+        "entries_per_ledger": 100,
+        "node_loss": 0.05,
+        "repair_bandwidth": "100 MB/s",
+        "node_bytes": "1 GB",
+        "events": {
+            "power_outage": {"scope": "cluster", "per_year": 1.0, "p_lost": 0.02},
+            "rack_outage": {"scope": "rack", "per_year": 0.5, "p_lost": 0.0},
+        },
+    },
+    "scenarios": {
+        "entry": {"per_year": 1e9, "run": {"lifetime": 10.0}},
+        "failover": {"per_year": 0.5, "clients": 2, "write_quorum": 1, "ack_quorum": 1, "bookies": 1},
+    },
+}
+
+
+def load(*overrides: str, document: dict[str, Any] = DOCUMENT):
+    return build(document, "x.toml", overrides)
+
+
+def year(experiment, **options):
+    return whole.whole(experiment, Weigher(1 << 26, 1), **options)
+
+
+def test_a_year_is_the_sum_of_events_in_closed_form():
+    p = {name: exact(load(f"scenario={name}"), 1 << 28).data_loss.p for name in DOCUMENT["scenarios"]}
+    found = year(load(), is_exact=True)
+    lost = 10 * 4 * p["calm"] + 0.3 * 100 * p["storm"] + 0.01 * 3 * p["each"]
+    assert found.entries[:3] == pytest.approx([lost] * 3, rel=1e-12)
+    known = 0.3 * p["storm"] + 0.01 * (1 - (1 - p["each"]) ** 3)
+    ends = 10 * p["calm"] + known, 10 * (1 - (1 - p["calm"]) ** 4) + known
+    assert (found.incidents.low, found.incidents.high) == pytest.approx(ends, rel=1e-9)
+    assert found.p_any.value == found.p_any.high == pytest.approx(1 - math.exp(-ends[1]), rel=1e-9)
+    assert found.either == pytest.approx({"shared": 1 - math.exp(-ends[0]), "independent": found.p_any.value})
+    told = year(load("scenarios.calm.fates=shared"))
+    assert (told.either, told.p_any.high) == ({}, pytest.approx(1 - math.exp(-ends[0])))
+
+
+def test_a_year_is_of_one_design_and_a_picked_scenario_is_none():
+    assert not whole.asks_year(load("scenario=calm"))
+    assert not whole.asks_year(build({**DOCUMENT, "scenarios": {}}, "x.toml"))
+    with pytest.raises(ConfigError, match=r"^x.toml: grid.model.keys: 2 grid points, but one is needed"):
+        year(load("grid.keys=[1, 2]"))
+    with pytest.raises(ConfigError, match=r"^x.toml: scenarios.calm: not solved"):
+        whole.whole(load("run.horizon=5"), Weigher(1 << 26, 1), is_exact=True)
+
+
+@pytest.mark.parametrize("document", [DOCUMENT, CLUSTERED], ids=["scenarios", "cluster"])
+def test_every_verb_says_the_same_first(quorisk_of, document):
+    """estimate, exact, compare, sensitivity, trace, recommend, and on a cluster cluster."""
+    vary = "persist_cursor_before_delete=false,true" if document is DOCUMENT else "max_lost=2,1"
+    asked = [["estimate"], ["exact"], ["compare", "--vary", vary], ["sensitivity"], ["trace"]]
+    asked += [["recommend", "--break-even", "none"], *([["cluster"]] if document is CLUSTERED else [])]
+    found = [json.loads(quorisk_of(document, *verb)) for verb in asked]
+    figures = [each["p_any_loss_per_year"] for each in found]
+    assert 0.0 < figures[0]["p"] < 1.0
+    for verb, each in zip(asked, figures, strict=True):
+        assert {key: each[key] for key in ("p", "low", "high")} == pytest.approx(
+            {key: figures[0][key] for key in ("p", "low", "high")}, rel=1e-12
+        ), verb
+
+
+@pytest.fixture
+def quorisk_of(tmp_path, capsys):
+    from quorisk.command.main import main
+
+    def asked(document, verb, *options) -> str:
+        path = tmp_path / "x.toml"
+        path.write_text(_toml(document))
+        with pytest.raises(SystemExit) as end:
+            main([verb, str(path), "--json", *options])
+        out = capsys.readouterr().out
+        assert end.value.code in (0, None), out
+        return out
+
+    return asked
+
+
+def _toml(document: dict[str, Any], prefix: str = "") -> str:
+    lines = [f"{key} = {json.dumps(value)}" for key, value in document.items() if not isinstance(value, dict)]
+    for key, value in document.items():
+        if isinstance(value, dict):
+            lines += [f"[{prefix}{key}]", _toml(value, f"{prefix}{key}.")]
+    return "\n".join(lines)
+
+
+def test_elasticities_are_those_of_differences_of_the_year_itself():
+    """Of each figure of the file, with scenarios and on a cluster."""
+    for document in (DOCUMENT, CLUSTERED):
+        given = load(document=document)
+        found = depends.depends(given, 1 << 26, 1)
+        assert isinstance(found, depends.Yearly)
+        assert found.whole.p_any == year(given).p_any
+        every = {"p_any": found.elasticities, "incidents": found.of_incidents, "entries": found.of_entries}
+        for key in found.elasticities:
+            values = [_moved(key, found.values[key], direction) for direction in (1, -1)]
+            ends = [year(load(f"{key}={value!r}", document=document)) for value in values]
+            for name, of in every.items():
+                up, down = (getattr(each, name).value for each in ends)
+                slope = math.log(up / down) / math.log(values[0] / values[1])
+                assert of[key] == pytest.approx(slope, abs=0.02, rel=0.02), (key, name)
+
+
+def _moved(key: str, value: float, direction: int) -> float:
+    return int(value) + direction if key == "cluster.nodes" else value * 1.05**direction
+
+
+def test_words_of_the_cluster_say_how_often_and_how_many():
+    more = {"racked": {"per_year": "events.rack_outage", "hits": "rack_ledgers", "incident": True}}
+    more["node"] = {"per_year": "node_losses", "hits": "node_entries", "incident": True, "message_loss": 0.02}
+    document = {**CLUSTERED, "scenarios": {**CLUSTERED["scenarios"], **more}}
+    given = load(document=document)
+    racked, node = (given.scenarios[name].event(given.clusters[0]) for name in more)
+    assert racked.per_year == 1.5  # of each of three racks
+    assert racked.hits == pytest.approx(300 * (1 - (8 * 7) / (12 * 11)))  # both copies elsewhere
+    assert (node.per_year, node.hits) == pytest.approx((0.6, 30_000 * 2 / 12))
+    with pytest.raises(ConfigError, match=r'scenarios.racked.per_year = "events.flood": there is no \[cluster.events'):
+        load("scenarios.racked.per_year=events.flood", document=document)
+    with pytest.raises(ConfigError, match=r'scenarios.calm.hits = "ledgers": needs \[cluster\]'):
+        load("scenarios.calm.hits=ledgers")
+    often = load('scenarios.calm.per_year="2 / s"').scenarios["calm"].event(None).per_year
+    assert often == pytest.approx(2 * 31_557_600)
+
+
+def test_variants_are_compared_by_their_years():
+    each = compare.one_by_one(load, ["persist_cursor_before_delete=false,true"])
+    found = {label: year(one) for label, one in each.items()}
+    told = whole.by_variant(found)
+    [pair] = told["pairs"]
+    assert (pair["difference"], pair["high"]) == (-year(load()).p_any.value, -year(load()).p_any.low)
+    assert told["p_any_loss_per_year"]["p"] == -pair["difference"]
+
+
+def test_a_year_is_a_function_too():
+    found = quorisk.year(DOCUMENT, solve=True)
+    assert found.found.p_any == year(load()).p_any
+    frame = found.frame()
+    assert list(frame["scenario"]) == ["calm", "storm", "each"]
+    assert frame["losses_per_year"].sum() == pytest.approx(found.as_json()["losses_per_year"]["p"])
+    assert "P(any loss in a year)" in found._repr_html_()
