@@ -7,7 +7,7 @@ from quorisk.analysis.experiment.known import Stated
 from quorisk.analysis.experiment.profiles import Profile
 from quorisk.analysis.rates.drives import FUTURE, REPEATED, UNREADABLE
 from quorisk.analysis.rates.files import Files
-from quorisk.analysis.rates.findings import Finding, pooled
+from quorisk.analysis.rates.findings import OF_CLUSTER, Finding, pooled
 from quorisk.analysis.rates.fleet import Fleet, total
 from quorisk.analysis.rates.observed import DAY_S, Observed, Series, periods, posterior
 from quorisk.analysis.rates.told import Told
@@ -56,6 +56,7 @@ def _figure(found: Finding) -> dict[str, Any]:
     unit = "trials" if observed.kind.in_trials else "exposure_s"
     return {
         "key": found.key or None,
+        "cluster_key": OF_CLUSTER.get(observed.kind),
         "kind": observed.kind.name,
         "events": observed.events,
         unit: observed.exposure,

@@ -15,6 +15,19 @@ from quorisk.kernels.protocols.evidence import Evidence
 ANY, FLEET = "any", "fleet"
 """Whose failure rate a profile is to have: that of a model not among these drives, or of all of them together."""
 
+EVENTS = "cluster.events."
+OF_CLUSTER = {
+    evidence.NODE_LOSSES: "cluster.node_loss",
+    evidence.DRIVE_FAILURES: "cluster.node_loss",
+    evidence.OUTAGES: f"{EVENTS}power_outage.per_year",
+    evidence.LOST_IN_OUTAGES: f"{EVENTS}power_outage.p_lost",
+    evidence.RACK_LOSSES: f"{EVENTS}rack_lost.per_year",
+    evidence.LOST_IN_RACK: f"{EVENTS}rack_lost.p_lost",
+    evidence.BATCH_LOSSES: f"{EVENTS}nodes_lost_together.per_year",
+    evidence.LOST_IN_BATCH: f"{EVENTS}nodes_lost_together.p_lost",
+}
+"""By kind, the key of [cluster] that it tells, whatever the protocol."""
+
 
 class Finding(NamedTuple):
     """What data say of a kind, and of the key that it tells."""
@@ -46,7 +59,7 @@ def findings(
     found = []
     for one, known, why in each:
         key = told_by.get(one.kind, "")
-        if unused := _unused(key, defaults, taken):
+        if unused := _unused(key, OF_CLUSTER.get(one.kind, ""), defaults, taken):
             found.append(Finding(one, "", known, None, unused))
         else:
             taken[key] = one.kind.name
@@ -54,10 +67,10 @@ def findings(
     return found
 
 
-def _unused(key: str, defaults: Mapping[str, Stated | None], taken: Mapping[str, str]) -> str:
+def _unused(key: str, of_cluster: str, defaults: Mapping[str, Stated | None], taken: Mapping[str, str]) -> str:
     """Why a kind's key is not told by it; empty if it is."""
     if not key:
-        return "no figure of this protocol follows"
+        return f"tells {of_cluster} alone" if of_cluster else "no figure of this protocol follows"
     if key not in defaults:
         return f"{key} would follow, which this protocol does not have"
     return f"{taken[key]} tell {key} better" if key in taken else ""

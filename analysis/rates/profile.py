@@ -1,6 +1,7 @@
 """A profile made from data: a file that experiments take figures from, with counts, posterior, source and date."""
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -10,20 +11,14 @@ from quorisk.analysis.experiment.profiles import Profile
 from quorisk.analysis.files import reason
 from quorisk.analysis.files import write as whole
 from quorisk.analysis.rates.answer import Answer
-from quorisk.analysis.rates.findings import Finding
+from quorisk.analysis.rates.findings import EVENTS, OF_CLUSTER, Finding
 from quorisk.analysis.rates.observed import DAY_S
 from quorisk.analysis.statistics.known import Beta, Gamma
 from quorisk.kernels.errors import ConfigError
-from quorisk.kernels.protocols import evidence
 from quorisk.say.quantities import digits, say_rate
 
-_OF_CLUSTER = {
-    evidence.NODE_LOSSES: "cluster.node_loss",
-    evidence.DRIVE_FAILURES: "cluster.node_loss",
-    evidence.OUTAGES: "cluster.events.power_outage.per_year",
-    evidence.LOST_IN_OUTAGES: "cluster.events.power_outage.p_lost",
-}
-"""What they tell of [cluster], in files that have it, beside a key of the protocol; of two kinds, the first."""
+_SCOPES = {"rack_lost": "rack", "nodes_lost_together": "batch"}
+"""What the nodes have in common that an event of the data took; an outage's is what files say."""
 _UNITS = (("days", DAY_S), ("h", 3600), ("s", 1))
 
 
@@ -50,17 +45,33 @@ def written(answer: Answer, command: str, day: date) -> str:
         f"about = {_string(f'{base.about}; {_names(keys)} from our own data')}",
         f"date = {day.isoformat()}",
     ]
-    for each in [*found, *_of_cluster(answer.findings)]:
+    cluster = _of_cluster(answer.findings)
+    for each in [*found, *cluster.values()]:
         lines += ["", *_figure(each, base, day)]
+    for event, scope in _SCOPES.items():
+        if often := cluster.get(f"{EVENTS}{event}.per_year"):
+            lines += ["", *_setting(f"{EVENTS}{event}.scope", json.dumps(scope), "what an event may take")]
+            if scope == "batch":
+                nodes = cluster[f"{EVENTS}{event}.p_lost"].observed.exposure / often.observed.events
+                lines += ["", *_setting(f"{EVENTS}{event}.nodes", f"{nodes:.0f}", "the most that one event took")]
     return "\n".join(lines) + "\n"
 
 
-def _of_cluster(findings: Sequence[Finding]) -> list[Finding]:
-    keys = ((_OF_CLUSTER.get(each.observed.kind, ""), each) for each in findings)
+def _of_cluster(findings: Sequence[Finding]) -> dict[str, Finding]:
+    """What is told of [cluster], in files that have it, beside a key of the protocol; of two kinds, the first. Of an
+    event both figures are, or none: a file without such an event would lack the other."""
     found: dict[str, Finding] = {}
-    for key, each in keys:
-        found.setdefault(key, each._replace(key=key))
-    return [each for key, each in found.items() if key]
+    for each in findings:
+        if key := OF_CLUSTER.get(each.observed.kind):
+            found.setdefault(key, each._replace(key=key, why=each.why if each.key else "all counts together"))
+    fields = Counter(key.rpartition(".")[0] for key in found)
+    return {
+        key: each for key, each in found.items() if not key.startswith(EVENTS) or fields[key.rpartition(".")[0]] == 2
+    }
+
+
+def _setting(key: str, value: str, means: str) -> list[str]:
+    return [f"[{key}]", f"value = {value}", f"means = {_string(means)}", 'source = "the same data"']
 
 
 def _figure(found: Finding, base: Profile, day: date) -> list[str]:

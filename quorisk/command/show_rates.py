@@ -31,7 +31,8 @@ def rates(answer: Answer, out: Console) -> None:
         out.print(table)
     for each in answer.findings:
         observed = each.observed
-        said = f"{observed.kind.name}: {observed.events:,} in {observed.amount} ({observed.source}); {each.why}."
+        part = f": {_interval(each)} (90 %)" if observed.kind.in_trials and not each.key else ""
+        said = f"{observed.kind.name}: {observed.events:,} in {observed.amount}{part} ({observed.source}); {each.why}."
         out.print(escape(said), soft_wrap=True)
     for line in odd(answer):
         out.print(escape(line), style="yellow", soft_wrap=True)

@@ -179,3 +179,38 @@ def test_a_cluster_takes_from_a_profile_what_it_has_no_figure_for(tmp_path):
     assert own.clusters[0].cluster.node_loss == 0.01
     mine = "cluster.node_loss, cluster.events.power_outage.per_year"
     assert own.notes == (f"the file has its own {mine}: without these lines it takes those of profile ours",)
+
+
+def test_nodes_that_were_lost_together_become_events_of_the_cluster(tmp_path):
+    counts = (
+        (evidence.BATCH_LOSSES, 2, 1e8),
+        (evidence.LOST_IN_BATCH, 5, 6),
+        (evidence.RACK_LOSSES, 1, 4e8),
+        (evidence.LOST_IN_RACK, 3, 5),
+        (evidence.NODE_LOSSES, 7, 1e9),
+    )
+    found = findings([observed(*each) for each in counts], None, "any", registry.evidence("bookkeeper"), {LOST: None})
+    assert [each.why for each in found][1:3] == [
+        "tells cluster.events.nodes_lost_together.per_year alone",
+        "tells cluster.events.nodes_lost_together.p_lost alone",
+    ]
+    experiment, _ = profile_of(found, tmp_path, cluster=CLUSTER | {"racks": 4})
+    events = {each.name: each for each in experiment.clusters[0].cluster.events}
+    year_s = 365.25 * DAY_S
+    for name, scope, nodes, per_year, p_lost in (
+        ("nodes_lost_together", "batch", 3, Gamma(2, 1e8 / year_s), Beta(5, 6)),
+        ("rack_lost", "rack", 0, Gamma(1, 4e8 / year_s), Beta(3, 5)),
+    ):
+        event = events[name]
+        assert (event.scope, event.batch) == (scope, nodes)
+        assert (event.per_year, event.p_lost) == pytest.approx((per_year.median, p_lost.median), rel=5e-3)
+        assert experiment.known[f"cluster.events.{name}.per_year"] == pytest.approx(per_year)
+        assert experiment.known[f"cluster.events.{name}.p_lost"] == pytest.approx(p_lost)
+
+
+def test_an_event_of_which_one_figure_is_told_is_not_in_the_profile(tmp_path):
+    """An experiment without that event could not be read any more."""
+    each = [observed(evidence.OUTAGES, 0, 1e8), observed(evidence.NODE_LOSSES, 7, 1e9)]
+    found = findings(each, None, "any", registry.evidence("bookkeeper"), {LOST: None})
+    experiment, _ = profile_of(found, tmp_path, cluster=CLUSTER)
+    assert experiment.clusters[0].cluster.events == ()
