@@ -29,10 +29,10 @@ QUICK = tests/analysis/experiment tests/analysis/statistics tests/kernels/engine
     tests/sparkjobs/test_settings.py tests/sparkjobs/test_files.py tests/sparkjobs/test_ledger.py tests/analysis/decision/test_verdict.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-here test-cluster quick lint gallery bench wheel clean
+.PHONY: help setup demo test test-all test-here test-cluster quick lint gallery bench wheel clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(CLASSES) ## install Quorisk and its tools into .venv, and Java 17 if it is missing
 	@$(WITH_JAVA) echo "Ready: $(BIN)/quorisk, with Java in $$JAVA_HOME"
@@ -43,14 +43,17 @@ demo: $(CLASSES) ## what a Pulsar cluster loses a year: sweep ten designs and dr
 
 # A cluster mostly waits, so its tests run beside the others; lint comes first, while those compile what all need.
 # tests/conftest.py says in which order files are shared out.
-test: $(CLASSES) ## run the tests, lint, and type-check
+test: $(CLASSES) ## run the tests, lint, and type-check: ten minutes on two cores
+	@$(MAKE) --no-print-directory -j2 test-here test-cluster SHORT=--short
+
+test-all: $(CLASSES) ## the same with all that is exhaustive: before a release
 	@$(MAKE) --no-print-directory -j2 test-here test-cluster
 
 test-here: $(CLASSES)
-	@$(WITH_JAVA) $(WITH_BROWSER) $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not cluster"
+	@$(WITH_JAVA) $(WITH_BROWSER) $(BIN)/python -m pytest $(SHORT) -n 3 --dist loadfile --no-loadscope-reorder -m "not cluster"
 
 test-cluster: $(CLASSES) lint
-	@$(WITH_JAVA) $(BIN)/python -m pytest -m cluster tests/sparkjobs
+	@$(WITH_JAVA) $(BIN)/python -m pytest $(SHORT) -m cluster tests/sparkjobs
 
 quick: lint ## what to run while writing: lint, and the tests that take a moment (ONLY=tests/plots: those instead)
 	@$(BIN)/python -m pytest -n 2 -q $(or $(ONLY),$(QUICK))

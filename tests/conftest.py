@@ -23,10 +23,19 @@ def pytest_configure():
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def pytest_collection_modifyitems(items):
-    """Puts files first that run sweeps, which share Spark, then those that run whole commands, and otherwise those with
+def pytest_addoption(parser):
+    """`--short`: what a change must pass, in ten minutes; without it, all tests run."""
+    parser.addoption("--short", action="store_true", help="skip what is exhaustive: `exhaustive`, and most `sampled`")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leaves out what is exhaustive from the short tests, and orders the rest. Puts files first that run sweeps, which share Spark, then those that run whole commands, and otherwise those with
     many tests: each of the former has few tests, which take long and wait for other programs, and one that came last
     would keep all cores but one idle."""
+    if config.getoption("--short"):
+        left_out = exhaustive(items)
+        items[:] = [item for item in items if item not in left_out]
+        config.hook.pytest_deselected(items=list(left_out))
     num_tests, sparks = Counter(item.path for item in items), {item.path for item in items if needs_spark(item)}
     items.sort(
         key=lambda item: (
@@ -35,6 +44,19 @@ def pytest_collection_modifyitems(items):
             -num_tests[item.path],
         )
     )
+
+
+def exhaustive(items):
+    """The tests that only `make test-all` runs: those marked so, and of `sampled(n)` all cases but the first n."""
+    seen: Counter[tuple[Path, str]] = Counter()
+    left_out = {}
+    for item in items:
+        kept = item.get_closest_marker("sampled")
+        name = item.path, getattr(item, "originalname", item.name)
+        seen[name] += 1
+        if item.get_closest_marker("exhaustive") or (kept and seen[name] > kept.args[0]):
+            left_out[item] = None
+    return left_out
 
 
 def needs_spark(item):
