@@ -29,9 +29,12 @@ def pytest_addoption(parser):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Leaves out what is exhaustive from the short tests, and orders the rest. Puts files first that run sweeps, which share Spark, then those that run whole commands, and otherwise those with
-    many tests: each of the former has few tests, which take long and wait for other programs, and one that came last
-    would keep all cores but one idle."""
+    """Leaves out of the short tests what is exhaustive, and orders the rest.
+
+    Files that run sweeps come first, as they share Spark, then those that run whole commands, then those with many
+    tests: the former have few tests, which take long and wait for other programs, and one that came last would keep all
+    cores but one idle.
+    """
     if config.getoption("--short"):
         left_out = exhaustive(items)
         items[:] = [item for item in items if item not in left_out]
@@ -49,7 +52,7 @@ def pytest_collection_modifyitems(config, items):
 def exhaustive(items):
     """The tests that only `make test-all` runs: those marked so, and of `sampled(n)` all cases but the first n."""
     seen: Counter[tuple[Path, str]] = Counter()
-    left_out = {}
+    left_out: dict[pytest.Item, None] = {}
     for item in items:
         kept = item.get_closest_marker("sampled")
         name = item.path, getattr(item, "originalname", item.name)

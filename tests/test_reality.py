@@ -97,7 +97,9 @@ def test_the_ages_of_independent_timers_are_what_the_predictions_say():
         "nats_5s_one_away": ages.mean(),
         "nats_5s_all_two_timers": np.minimum(ages[:, :2], others).mean(),
     }.items():
-        assert table[name].predicted["oldest_lost_s"] == pytest.approx(expected, rel=0.01)
+        predicted = table[name].predicted
+        assert predicted is not None
+        assert predicted["oldest_lost_s"] == pytest.approx(expected, rel=0.01)
 
 
 def test_every_experiment_has_one_prediction_and_a_fault():
@@ -138,6 +140,7 @@ time.sleep(1000)
     environment = {**os.environ, "PYTHONPATH": str(lab.ROOT)}
     command = [*lab.ROOM, sys.executable, str(program)]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as room:
+        assert room.stdout is not None
         names, _, loop = room.stdout.readline().partition("] ")
         in_use = loops()
         room.send_signal(signal.SIGKILL)
@@ -171,4 +174,4 @@ def test_the_command_says_in_a_line_what_is_missing(monkeypatch):
     assert lab.missing() == "reality needs root: it mounts file systems and makes network namespaces"
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(lab, "NEEDED", ("no-such-tool",))
-    assert "no-such-tool" in lab.missing()
+    assert "no-such-tool" in (lab.missing() or "")
