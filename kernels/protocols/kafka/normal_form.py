@@ -18,7 +18,9 @@ def normal_form(state, params):
     longer once nothing may lose power."""
     state = state._replace(unflushed=where(may_lose_power(state, params), state.unflushed, 0))
     merged = alike(state)
-    gone = ((1 << state.next_record) - 1) & ~(union(state.logs) | state.committed)
+    missing = ((1 << state.next_record) - 1) & ~union(state.logs)
+    lost = missing & state.committed
+    gone = missing & ~(lost & -lost)  # of all that are lost one says as much
     for i in reversed(range(MAX_RECORDS)):
         state = where(((merged | gone) >> i) & 1, without(state, i), state)
     return state

@@ -92,17 +92,17 @@ def fetches_under_way(state):
     return Fetches(kept, offsets, hwms, records, ends, state.fetch_requests & ~requests != 0)
 
 
-def kept_offsets(state, fetches):
-    """The lowest bit of row o - 1 for every offset o that somebody keeps: what is before it is unlike what is not."""
-    found = 0
-    for offsets in (state.hwms, state.lesos, state.flos, fetches.hwms, fetches.ends):
-        for b in range(MAX_BROKERS):
-            found |= 1 << row(offsets, b)
-    ends = 0
-    for word in state.peers:
-        known = word & _REACHED
-        ends |= known & ~(known >> WIDTH)
-    return spread((found >> 1) & ROW) | nonempty(ends)
+def first_after_kept_offsets(state, fetches):
+    """The values at an offset that somebody keeps: what comes before it in that log is unlike what does not."""
+    ends, found = 0, 0
+    for b in range(MAX_BROKERS):
+        ends |= 1 << row(fetches.ends, b)
+        kept, known = 0, state.peers[b] & _REACHED
+        for offsets in (state.hwms, state.lesos, state.flos, fetches.hwms):
+            kept |= 1 << row(offsets, b)
+        at = spread((kept >> 1) & ROW) | nonempty(known & ~(known >> WIDTH))
+        found |= union(state.offsets & (at * ROW)) & row(state.logs | fetches.records, b)
+    return found | union(state.offsets & (spread((ends >> 1) & ROW) * ROW))
 
 
 def told(state):
@@ -113,7 +113,7 @@ def told(state):
 def alike(state, fetches):
     """The values for which the next one of the log may stand: the next one that was written, or with another leader at
     work at the same time the one after that."""
-    first = union(state.offsets & (kept_offsets(state, fetches) * ROW))
+    first = first_after_kept_offsets(state, fetches)
     branches = several(state.offsets) != 0
     found = 0
     for later in (1, 2):

@@ -102,8 +102,9 @@ def lumped(found: Steps, writes: Continuous, params: Any, here: Any, skip: bool)
 
 
 def walk(writes: Continuous, params: Any, seed: int):
-    """States without end, of runs that are begun again where they end."""
+    """States without end, of runs that begin again where they end. Faults are rare, or logs stay short."""
     chance = random.Random(seed)
+    rare = {each.name for each in writes.actions if each.fault or each.name.startswith("controller")}
     while True:
         state, seen = writes.model.initial(params, 0), 0
         while seen < 60 and all(each.holds(state, params) for each in writes.model.invariants if each.data_loss):
@@ -111,7 +112,8 @@ def walk(writes: Continuous, params: Any, seed: int):
             after = list(steps(writes.actions, state, params))
             if not after:
                 break
-            state, seen = chance.choice(after)[-1], seen + 1
+            weights = [0.05 if name in rare else 1.0 for name, *_ in after]
+            state, seen = chance.choices(after, weights)[0][-1], seen + 1
 
 
 def check_lumping(writes: Continuous, params: Any, num_states: int, ignored: tuple[str, ...] = ()) -> tuple[int, int]:
@@ -153,7 +155,7 @@ def test_kraft_states_of_one_normal_form_go_on_alike(given):
 
 
 @pytest.mark.parametrize(
-    "given", [{}, {"flush_every_message": False, "max_unclean_restarts": 1}], ids=["", "page cache"]
+    "given", [{}, {"flush_every_message": False, "max_unclean_restarts": 3}], ids=["", "page cache"]
 )
 @pytest.mark.parametrize("replicas", [2, 3])
 def test_kafka_states_of_one_normal_form_go_on_alike(replicas, given):
