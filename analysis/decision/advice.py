@@ -59,7 +59,7 @@ def _with_target(found: Sequence[Design], tail: float, target: float) -> tuple[s
     picks = verdict.choice(list(found), target)
     if len(found) == 1:
         headline = f"This design {'meets' if meets else 'is not shown to meet'} the {goal}."
-        why += [f"{_capital(_risk(found[0]))}.", *_placement(found[0]), *_stops(found[0])]
+        why += [f"{_capital(_risk(found[0]))}.", *_placement(found[0]), *found[0].writes_stop()]
         if len(found[0].points) > 1:
             why.append(f"Under its worst faults: {_told(found[0], found[0].telling(target))}.")
     elif picks:
@@ -138,7 +138,7 @@ def _why(first: Design, meets: Sequence[Design], found: Sequence[Design], goal: 
     """Why a design is the choice: its risk, and what sets it apart from the others that meet the targets."""
     given = f" All designs have {first.worst['given']}." if first.worst.get("given") else ""
     said = [f"{_capital(_risk(first))}. {_promised(first)}{given}".strip()]
-    said += [*_placement(first), *_stops(first)]
+    said += [*_placement(first), *first.writes_stop()]
     others = [each for each in meets if each is not first and not each.is_changed]
     stored = first.worst.get("stored", 0)
     if len(meets) == 1:
@@ -164,19 +164,6 @@ def _placement(design: Design) -> list[str]:
     return [f"With {how}, a loss is {times} as with random placement ({numbers.plain(at_random)} a year)."]
 
 
-def _stops(design: Design) -> list[str]:
-    """How writes stop while one node or rack is down, if they do."""
-    worst, said = design.worst, list[str]()
-    node = str(worst.get("node", "node"))
-    if design.stops_writes:
-        part = min(worst.get("stops_with_node", 0.0), 1.0)
-        what = f"{numbers.share(part)} of the data" if design.is_clustered else "data with a copy there"
-        said.append(f"Any restart stops writes: {what} takes none while one {node} is down.")
-    if part := worst.get("stops_with_rack", 0.0):
-        said.append(f"While one rack is down, {numbers.share(min(part, 1.0))} of the data takes no writes.")
-    return said
-
-
 def _others(picks: Sequence[Design], meets: Sequence[Design], found: Sequence[Design]) -> list[str]:
     """The runner-up, and why others that meet the targets are not chosen."""
     first, *others = picks
@@ -184,7 +171,7 @@ def _others(picks: Sequence[Design], meets: Sequence[Design], found: Sequence[De
     if others:
         promised = _promised(others[0])
         said.append(f"The runner-up: {others[0].settings}: {_lowered(_risk(others[0]))}. {promised}".strip())
-        said += [f"Of the runner-up: {each[0].lower()}{each[1:]}" for each in _stops(others[0])]
+        said += [f"Of the runner-up: {each[0].lower()}{each[1:]}" for each in others[0].writes_stop()]
         said += _tie(first, others, found)
     if saved := [each for each in meets if each.is_clean and each.promises_less(first) and not each.is_changed]:
         these = "these" if len(saved) > 1 else "this"

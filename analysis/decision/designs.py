@@ -95,6 +95,18 @@ class Design(NamedTuple):
         """Whether some writes stop for as long as any one node is down, such as while it restarts."""
         return bool(self.worst.get("stops_with_node" if self.is_clustered else "stops_with_one", False))
 
+    def writes_stop(self) -> list[str]:
+        """Returns how writes stop while one node or rack is down, in sentences; none if they go on."""
+        worst, said = self.worst, list[str]()
+        if self.stops_writes:
+            part = min(worst.get("stops_with_node", 0.0), 1.0)
+            what = f"{numbers.share(part)} of the data" if self.is_clustered else "data with a copy there"
+            node = str(worst.get("node", "node"))
+            said.append(f"Any restart stops writes: {what} takes none while one {node} is down.")
+        if part := worst.get("stops_with_rack", 0.0):
+            said.append(f"While one rack is down, {numbers.share(min(part, 1.0))} of the data takes no writes.")
+        return said
+
     @property
     def is_changed(self) -> bool:
         """Whether it has a mechanism off, or an older version of the protocol."""

@@ -223,7 +223,7 @@ def sentences(found: Doubt, chosen: str, unit: str, is_named: bool = True) -> li
     if chosen and len(found.allowed) > 1:
         instead = f", and {others[0]} in {of_draws(found.choice.get(others[0], 0.0))}" if others else ""
         said.append(f"{it} is the choice in {of_draws(part)} of the draws from what is known of the rates{instead}.")
-    return [*said, *([_told(found.learn)] if found.learn else [])]
+    return [*said, *([learned(found.learn)] if found.learn else [])]
 
 
 def of_draws(part: float) -> str:
@@ -233,7 +233,8 @@ def of_draws(part: float) -> str:
     return "less than 1%" if part < 0.01 else "all" if part == 1.0 else "nearly all"
 
 
-def _told(each: Learn) -> str:
+def learned(each: Learn) -> str:
+    """Returns what to measure next and how long that takes, or what makes it not matter: a sentence or two."""
     events = numbers.counted(each.events, "event") if each.events < _MOST_COUNTED else f"{each.events:.2g} events"
     where = f"on which side of {numbers.plain(each.at, 2)} a {each.per} {each.name} lies, where the choice changes"
     if each.years is None:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from quorisk.analysis.decision import verdict
 from quorisk.analysis.decision.designs import Design, estimate, loses_at_least
-from quorisk.analysis.decision.doubt import Doubt, of_draws
+from quorisk.analysis.decision.doubt import Doubt, learned, of_draws
 from quorisk.say import numbers
 from quorisk.say.quantities import YEAR_S, say_time
 
@@ -94,11 +94,15 @@ def _choice(design: Design, picks: Sequence[Design], sure: Doubt | None) -> Iter
         )
     if len(picks) > 1:
         tie = ", a tie in losses" if picks[1].is_tied(picks[0]) else ""
-        yield "runner-up", f"{picks[1].settings}{tie}"
+        stops = "; any restart stops its writes" if picks[1].stops_writes else ""
+        yield "runner-up", f"{picks[1].settings}{tie}{stops}"
+    if sure is not None and sure.learn:
+        yield "what decides", learned(sure.learn)
 
 
 def _costs(design: Design) -> Iterator[tuple[str, str]]:
     worst = design.worst
+    yield from (("writes", said) for said in design.writes_stop())
     if "stored" in worst:
         size = f", {numbers.size(worst['stored_bytes'])} in all" if "stored_bytes" in worst else ""
         yield "it stores", f"{numbers.counted(int(worst['stored']), 'copy', 'copies')} of each entry{size}"

@@ -8,7 +8,7 @@ import pytest
 from scipy.special import ndtr
 
 from quorisk.analysis.decision.designs import Design
-from quorisk.analysis.decision.doubt import SURE, _counted, _told, doubt, of_draws, sentences
+from quorisk.analysis.decision.doubt import SURE, _counted, doubt, learned, of_draws, sentences
 from quorisk.analysis.decision.summary import summary
 from quorisk.analysis.rates.draws import draw_named
 from quorisk.analysis.statistics.allowed import Allowed, Figure
@@ -80,7 +80,7 @@ def test_a_choice_that_a_rate_decides_is_as_sure_as_the_rate():
 def test_what_to_learn_says_how_long_that_takes(a_year, per, said):
     figure = Figure(OUTAGES, OUTAGES.median, OUTAGES.median, per, a_year)
     learn = _counted("it", 0.1, figure, float(ndtr(math.log(2.0) / OUTAGES.log_sigma)))
-    assert said in _told(learn)
+    assert said in learned(learn)
     assert json.loads(json.dumps(learn._asdict()))["name"] == "it"
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from quorisk.analysis.decision.recommend import advise, as_json
+from quorisk.analysis.decision.summary import summary
 from quorisk.analysis.decision.weigh import Weigher
 from quorisk.analysis.experiment.config import build
 from quorisk.kernels.errors import ConfigError
@@ -48,8 +49,12 @@ def test_a_design_that_stops_at_any_restart_is_no_silent_runner_up():
     assert minutes == pytest.approx([each * YEAR_S / 60 for each in (two, three)], rel=1e-3)
     stops = "Any restart stops writes: 10% of the data takes none while one broker is down."
     assert f"Of the runner-up: {stops[0].lower()}{stops[1:]}" in found.words.sentences
+    first_screen = dict(summary(found.designs, found.target, found.doubt).facts)
+    assert first_screen["runner-up"].endswith(", a tie in losses; any restart stops its writes")
+    assert "writes" not in first_screen
     alone = advice({"p_any_loss_per_year": 0.5}, min_isr=[3])
     assert stops in alone.words.sentences
+    assert dict(summary(alone.designs, alone.target, alone.doubt).facts)["writes"] == stops
     assert any("takes no writes for 180 minutes a year" in each for each in found.words.sentences)
 
 
