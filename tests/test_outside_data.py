@@ -23,7 +23,7 @@ from quorisk.analysis.rates import answer, profile
 from quorisk.analysis.rates.drives import NEEDED
 from quorisk.analysis.rates.incidents import COLUMNS
 from quorisk.analysis.rates.metrics import METRICS
-from quorisk.analysis.results import schema
+from quorisk.analysis.results import schema, sealed
 from quorisk.command import show_rates
 from quorisk.kernels import keeping
 from quorisk.kernels.errors import ConfigError, QuoriskError
@@ -225,9 +225,10 @@ def test_experiment_files(tmp_path, text, seed):
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
-    from tests.validation.flips import small_sweep
-
-    return (small_sweep(tmp_path_factory.mktemp("sweep") / "out") / "results.parquet").read_bytes()
+    """A table of results without a row: what a seal guards is the whole file."""
+    path = tmp_path_factory.mktemp("results") / "results.parquet"
+    sealed.write(schema.SCHEMA.empty_table(), path)
+    return path.read_bytes()
 
 
 @given(st.data())
@@ -238,7 +239,7 @@ def test_results(tmp_path, results, data):
     path.write_bytes(whole := data.draw(damaged(results)))
     refused = ""
     try:
-        schema.read(path)
+        sealed.read(path, schema.SCHEMA)
     except QuoriskError as error:
         refused = str(error)
     assert bool(refused) == (whole != results)
