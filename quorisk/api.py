@@ -14,7 +14,7 @@ from quorisk.analysis.cluster import answer as clusters
 from quorisk.analysis.compare import compare as comparing
 from quorisk.analysis.decision import depends as sensing
 from quorisk.analysis.decision.weigh import MEMORY, Weigher
-from quorisk.analysis.decision.whole import asks_year, whole, with_scenarios
+from quorisk.analysis.decision.whole import whole, with_scenarios
 from quorisk.analysis.estimate import estimate as estimating
 from quorisk.analysis.exact import exact as solving
 from quorisk.analysis.experiment import config
@@ -172,7 +172,7 @@ def year(
     Example: `year("configs/pulsar.toml", {"write_quorum": 2, "ack_quorum": 2, "bookies": 3, "run.runs": 131_072})`
     """
     experiment, most = load_experiment(source, overrides), exploring.parse_memory(str(memory))
-    if not asks_year(experiment):
+    if not experiment.asks_year:
         raise ConfigError(f"{experiment.path}: has neither scenarios nor [cluster], or one scenario is picked")
     with bars.status() as tell:
         return Yearly(experiment, whole(experiment, Weigher(most, _threads(threads), tell), solve))

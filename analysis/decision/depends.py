@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from quorisk.analysis.cluster.joined import answer_of, is_replaced, quick_effort, worst_clusters
 from quorisk.analysis.decision.weigh import MEMORY, Weigher
-from quorisk.analysis.decision.whole import Whole, asks_year
+from quorisk.analysis.decision.whole import Whole
 from quorisk.analysis.decision.whole import whole as whole_of
 from quorisk.analysis.decision.years import part_of
 from quorisk.analysis.experiment.cluster import COUNTS, Placed, is_key, written
@@ -84,7 +84,7 @@ def depends(
 ) -> Sensitivity | Yearly:
     """Returns what the losses of an experiment's one design depend on: in a year, if it is about years, else in a run.
     `progress` and `solving` are those of `sensitivity.sensitivity`. Raises ConfigError."""
-    if not asks_year(experiment):
+    if not experiment.asks_year:
         return sensitivity.sensitivity(experiment, memory_bytes, progress, solving)
     weigher = Weigher(MEMORY, threads)
     experiment = _on_one_cluster(experiment)

@@ -62,11 +62,6 @@ class Whole(NamedTuple):
         }
 
 
-def asks_year(experiment: Experiment) -> bool:
-    """Returns whether an experiment is about years: it has a cluster or scenarios, and nobody picked one of these."""
-    return bool(experiment.clusters or experiment.scenarios) and not experiment.picked
-
-
 def whole(experiment: Experiment, weigher: Weigher, is_exact: bool = False) -> Whole:
     """Returns what the one design of an experiment that is about years loses in one. Raises ConfigError if there are
     several, and if a scenario is not solved though it has to be `is_exact`."""

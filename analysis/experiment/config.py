@@ -96,6 +96,11 @@ class Experiment(NamedTuple):
     source: str = ""
     """The file's text, as it was read: somebody may change the file while a sweep runs, or it was a pipe."""
 
+    @property
+    def asks_year(self) -> bool:
+        """Whether it is about years: it has a cluster or scenarios, and nobody picked one of these."""
+        return bool(self.clusters or self.scenarios) and not self.picked
+
     def command(self, verb: str, *options: str, changes: Sequence[str] = ()) -> str:
         """Returns the command that asks this again, under some changes: a line for a shell."""
         settings = [word for override in (*self.overrides, *changes) for word in ("--set", override)]

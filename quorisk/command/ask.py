@@ -56,13 +56,14 @@ def estimate_verb(
     """
     experiment = load(file, overrides, strict, True, scenario)
     from quorisk.analysis import explore
-    from quorisk.analysis.decision.whole import asks_year
     from quorisk.analysis.estimate import estimate
-    from quorisk.command import bars, show, show_year
+    from quorisk.command import bars, show
     from quorisk.kernels.cores import num_cores
 
     memory_bytes = explore.parse_memory(memory)
-    if asks_year(experiment):
+    if experiment.asks_year:
+        from quorisk.command import show_year
+
         year = whole_of(experiment, threads)
         reply(as_json, year.whole_json(), lambda: show_year.year(year, experiment, show.console()))
         return
@@ -131,12 +132,13 @@ def exact_verb(
     """
     experiment = load(file, overrides, strict, True, scenario)
     from quorisk.analysis import explore
-    from quorisk.analysis.decision.whole import asks_year
     from quorisk.analysis.exact import exact
-    from quorisk.command import bars, show, show_year
+    from quorisk.command import bars, show
 
     memory_bytes = explore.parse_memory(memory)
-    if asks_year(experiment):
+    if experiment.asks_year:
+        from quorisk.command import show_year
+
         if by_steps or by_time or storm or export:
             raise ConfigError(
                 "--by-steps, --by-time, --storm, --export: need one scenario; pick it with --scenario NAME"
@@ -181,7 +183,6 @@ def compare_verb(
     if ablation == bool(vary):
         raise ConfigError("--vary, --ablation: give one of the two")
     from quorisk.analysis.compare import compare
-    from quorisk.analysis.decision.whole import asks_year
     from quorisk.analysis.experiment import config
     from quorisk.kernels.cores import num_cores
 
@@ -189,7 +190,7 @@ def compare_verb(
         return config.load(file, [*picking(overrides, scenario), *more])
 
     cores = threads or num_cores()
-    if asks_year(changed()):
+    if changed().asks_year:
         if plot:
             raise ConfigError("--plot: needs one scenario; pick it with --scenario NAME")
         _compare_years(
@@ -271,13 +272,14 @@ def trace_verb(
         raise ConfigError("--run, --replay: give only one of the two")
     experiment = load(file, overrides, strict, True, scenario)
     from quorisk.analysis import explore, files
-    from quorisk.analysis.decision import whole
     from quorisk.analysis.traces import find, formats, json_file, trace
-    from quorisk.command import bars, show, show_year
+    from quorisk.command import bars, show
 
     memory_bytes, chosen = explore.parse_memory(memory), formats.chosen(form, out)
-    first = None if run or saved or not whole.asks_year(experiment) else whole_of(experiment)
+    first = None if run or saved or not experiment.asks_year else whole_of(experiment)
     if first:
+        from quorisk.analysis.decision import whole
+
         experiment = whole.likeliest(experiment, first)
     with bars.status() as tell:
         found = find.asked_for(experiment, invariant, run, saved, memory_bytes, tell)
@@ -289,6 +291,8 @@ def trace_verb(
             files.write(out, text.encode(), "out")
         elif not as_json:
             if first:
+                from quorisk.command import show_year
+
                 show_year.likeliest(first, experiment, show.console(stderr=chosen != "words"))
             typer.echo(text, nl=False)
     if as_json:

@@ -72,8 +72,8 @@ def test_a_year_is_the_sum_of_events_in_closed_form():
 
 
 def test_a_year_is_of_one_design_and_a_picked_scenario_is_none():
-    assert not whole.asks_year(load("scenario=calm"))
-    assert not whole.asks_year(build({**DOCUMENT, "scenarios": {}}, "x.toml"))
+    assert not load("scenario=calm").asks_year
+    assert not build({**DOCUMENT, "scenarios": {}}, "x.toml").asks_year
     with pytest.raises(ConfigError, match=r"^x.toml: grid.model.keys: 2 grid points, but one is needed"):
         year(load("grid.keys=[1, 2]"))
     with pytest.raises(ConfigError, match=r"^x.toml: scenarios.calm: not solved"):
