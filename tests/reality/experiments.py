@@ -10,9 +10,6 @@ from tests.reality.servers.cluster import Cluster
 HERE = Path(__file__).parent
 SYSTEMS = {"nats": ("Nats", "2.15.1"), "etcd": ("Etcd", "3.5.1"), "kafka": ("Kafka", "4.4.0")}
 """The class of each kind's servers, and their version unless an experiment says another."""
-MEAN_S = 36_000.0
-"""The mean age of the message in a prediction's scenario `any_age`: far longer than anything takes to reach a disk, so
-P(it is lost) times MEAN_S is the mean age up to which messages are lost."""
 
 
 class Prediction(NamedTuple):
@@ -38,7 +35,7 @@ class Experiment(NamedTuple):
     load_s: float = 3.0
     period_s: float = 1.0
     pause_s: float = 0.01
-    predicted: dict[str, Any] | None = None
+    predicted: dict[str, Any] = {}  # noqa: RUF012
     why: str = ""
 
     def cluster(self) -> type[Cluster]:
@@ -60,13 +57,15 @@ def experiments() -> dict[str, Experiment]:
 
 def predicted(name: str) -> Prediction:
     """P(the fault takes any acknowledged message), and the mean age of the oldest one, by Quorisk or by hand."""
-    file = HERE / "predictions" / f"{name}.toml"
-    by_hand = experiments()[name].predicted
-    if by_hand is not None:
-        return Prediction(
-            by_hand["p"], by_hand["p"], by_hand["p"], by_hand["oldest_lost_s"], f"by hand: {by_hand['by']}"
-        )
+    said = experiments()[name].predicted
+    p = said["p"]
+    if "file" not in said:
+        return Prediction(p, p, p, said["oldest_lost_s"], f"by hand: {said['by']}")
     import quorisk
 
-    p, any_age = (quorisk.exact(file, {"scenario": each}).data_loss.p for each in ("newest", "any_age"))
-    return Prediction(p, p, p, any_age * MEAN_S, f"quorisk exact {file.name}")
+    answer = getattr(quorisk, said["verb"])(HERE / "predictions" / f"{said['file']}.toml", said["set"]).data_loss
+    changed = " ".join(f"--set {key}={value!r}" for key, value in said["set"].items())
+    by = f"quorisk {said['verb']} {said['file']}.toml {changed}"
+    if answer.p == 0.0:
+        return Prediction(0.0, 0.0, getattr(answer, "high", 0.0), 0.0, by)
+    return Prediction(p, p, p, answer.p * said["mean_s"], by)
