@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from quorisk.plots.style import quorisk_style, save
 from quorisk.say.colours import FAINT, INK
 from tests.reality.compare import CONFIDENCE
+from tests.reality.experiments import experiments
 from tests.reality.lab import ROOT
 
 JSON, PAGE, FIGURE = (ROOT / "docs" / name for name in ("reality.json", "reality.md", "gallery/reality.svg"))
@@ -81,7 +82,8 @@ def main(files: Sequence[str]) -> None:
         found = json.loads(Path(file).read_text())
         found.pop("rows")
         kept[found["experiment"]] = found
-    rows = [kept[name] for name in sorted(kept)]
+    known = experiments()
+    rows = [kept[name] | {"why": known[name].why} for name in known if name in kept]
     JSON.write_text(json.dumps(rows, indent=1) + "\n")
     with quorisk_style():
         FIGURE.write_bytes(save(drawn(rows), "svg"))
