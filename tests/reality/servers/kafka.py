@@ -25,7 +25,7 @@ CONTROLLER = BROKERS
 """The index of the controller's machine."""
 JAVA = ("java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 ARCHIVE = f"-XX:SharedArchiveFile={SERVERS}/kafka.jsa"
-"""Of classes, which install.sh made; without it brokers start twice as slowly."""
+"""An archive of classes (-XX:ArchiveClassesAtExit), if somebody made one: Java does without."""
 ANSWER_S = 5.0
 COMMON = {
     "controller.listener.names": "CONTROLLER",
