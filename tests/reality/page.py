@@ -24,7 +24,7 @@ BEGIN, END = "<!-- table -->\n", "<!-- end of table -->"
 
 def drawn(rows: Sequence[dict[str, Any]]) -> Figure:
     """P(anything is lost) on the left and the age of the oldest loss on the right: predicted beside observed."""
-    figure = Figure(figsize=(8.0, 0.9 + 0.27 * len(rows)), layout="constrained")
+    figure = Figure(figsize=(8.0, 1.2 + 0.3 * len(rows)), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)
     places = range(len(rows), 0, -1)
     for place, row in zip(places, rows, strict=True):
@@ -45,10 +45,15 @@ def drawn(rows: Sequence[dict[str, Any]]) -> Figure:
             axes.plot([value], [place], marker="o", color=colour, markersize=5, linestyle="none")
             axes.plot([predicted], [place], marker="D", color="white", markeredgecolor=colour, markersize=7, zorder=1)
     left.set_yticks(list(places), [f"{row['experiment']} ({row['trials']})" for row in rows])
-    left.set_xlim(-0.03, 1.03)
+    left.set_xlim(-0.05, 1.05)
+    left.set_ylim(0.4, len(rows) + 0.6)
     left.set_xlabel("P(an acknowledged message is lost)")
     right.set_xscale("symlog", linthresh=0.1)
-    right.set_xlim(left=-0.02)
+    oldest = max(max(row["oldest_lost_s"], row["predicted_oldest_lost_s"]) for row in rows)
+    right.set_xlim(-0.02, 2 * max(oldest, 0.1))
+    ticks = [tick for tick in (0.0, 0.1, 1.0, 10.0, 100.0) if tick <= 2 * oldest]
+    right.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    right.minorticks_off()
     right.set_xlabel("age of the oldest lost message, s (mean)")
     for axes in (left, right):
         axes.grid(axis="y", color=FAINT)
