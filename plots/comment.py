@@ -55,7 +55,7 @@ def comment(after: Sweep, sentences: Sequence[str], before: Sweep | None = None,
         headline=_headline(after, before),
         measure=measure_of(after.designs[0]),
         rows=[[_plain(cell) for cell in _row(each, old.get(each.settings), after, before)] for each in shown],
-        summary=f"Reasons, and {numbers.counted(left_out, 'design')} more" if left_out else "Reasons",
+        summary=f"Reasons, and {numbers.counted(left_out, 'more design')}" if left_out else "Reasons",
         sentences=[_plain(each) for each in sentences],
         note=_NOTE.format(percent=numbers.percent(confidence)) if before else _ALONE,
     )
@@ -118,7 +118,8 @@ def _size(design: Design) -> str:
     worst: dict[str, Any] = design.worst
     if not design.is_clustered or not worst["incidents"]:
         return ""
-    return f"{numbers.in_full(worst['incident_p50'])} entries"
+    median = numbers.in_full(worst["incident_p50"])
+    return f"{median} {'entry' if median == '1' else 'entries'}"
 
 
 def _stores(design: Design) -> str:

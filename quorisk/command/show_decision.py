@@ -16,12 +16,14 @@ from quorisk.analysis.experiment.config import Experiment
 from quorisk.command.show import console
 from quorisk.say import numbers, text
 
-MOST_LINES, _A_SCREEN = 40, 7
+MOST_LINES, _A_SCREEN = 40, 6
 """Designs that are printed: with all details, and on a screen of 25 lines."""
 _IN_TABLE = ("it stores", "it survives", "a write takes")
 """Facts that the table of designs has as well."""
 DESIGN, MEETS, STUCK = "design", "targets", "gets stuck"
 _PROMISED = ("interval", "an incident", "entries a year", "copies", "survives", "p99, ms", "no writes, min", "stores")
+_DETAILS = ("entries a year", "survives")
+"""Headings of columns that are details."""
 _NEEDED = ("stores", "no writes, min", "interval", "entries a year", "copies", "survives", "p99, ms")
 """Headings of columns that may be left out: in their order, and the least needed first."""
 _MORE = ("--break-even", "all")
@@ -57,16 +59,20 @@ def recommend(
     if details:
         for sentence in advice.words.sentences:
             out.print(f"- {sentence}", soft_wrap=True, markup=False)
-    _designs(advice, experiment, MOST_LINES if details else _A_SCREEN, out)
+    _designs(advice, experiment, details, out)
     if details:
         _details(advice, experiment, more, out)
     else:
         out.print("Reasons, all designs, scenarios and what is not modelled: --details", style="dim", soft_wrap=True)
 
 
-def _designs(advice: Advice, experiment: Experiment, most: int, out: Console) -> None:
-    """The designs by rank, `most` at most; the choice and the runner-up are among them."""
+def _designs(advice: Advice, experiment: Experiment, details: bool, out: Console) -> None:
+    """The designs by rank, as many as a screen has room for unless details are wanted; the choice and the runner-up
+    are among them."""
+    most = MOST_LINES if details else _A_SCREEN
     columns = _columns(advice, _losses_heading(advice, experiment), most)
+    for heading in () if details else _DETAILS:
+        columns.pop(heading, None)
     left_out, widths = _fitting(columns, out.width)
     table = Table()
     for heading in columns:
@@ -78,7 +84,8 @@ def _designs(advice: Advice, experiment: Experiment, most: int, out: Console) ->
     if left_out:
         out.print(f"Left out for lack of room, see --json: {', '.join(left_out)}", style="dim", soft_wrap=True)
     if len(advice.designs) > most:
-        out.print(f"{numbers.counted(len(advice.designs) - most, 'more design')} with --json", style="dim")
+        where = "--json" if details else "--details"
+        out.print(f"{numbers.counted(len(advice.designs) - most, 'more design')}: {where}", style="dim")
 
 
 def _details(advice: Advice, experiment: Experiment, more: Sequence[str], out: Console) -> None:

@@ -104,14 +104,15 @@ def test_the_table_of_designs_fits_the_screen_and_says_what_it_leaves_out(width,
     )
     experiment = config.load(tmp_path / "x.toml")
     advice = advise(experiment, Weigher(1 << 26, 1))
-    there = io.StringIO()
-    monkeypatch.setattr(show_decision, "console", lambda: Console(width=width, file=there))
-    show_decision.recommend(advice, experiment)
-    lines = there.getvalue().splitlines()
-    assert len(lines) <= 25
-    assert "Not modelled" not in there.getvalue()
-    show_decision.recommend(advice, experiment, details=True)
-    assert "Not modelled" in there.getvalue()
+    screens = [io.StringIO(), io.StringIO()]
+    for there, details in zip(screens, (False, True), strict=True):
+        monkeypatch.setattr(show_decision, "console", lambda there=there: Console(width=width, file=there))
+        show_decision.recommend(advice, experiment, details=details)
+    short, long = (there.getvalue() for there in screens)
+    assert len(short.splitlines()) <= 25
+    assert "Not modelled" in long
+    assert "Not modelled" not in short
+    lines = long.splitlines()
     lines = lines[next(place for place, line in enumerate(lines) if line.startswith("┏")) :]
     end = next(place for place, line in enumerate(lines) if line.startswith("└"))
     assert max(map(len, lines[: end + 1])) <= width

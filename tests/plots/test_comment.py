@@ -19,9 +19,9 @@ def test_a_choice_stands_first_and_the_table_has_five_designs_at_most():
     assert len(table) == 2 + 5
     assert table[2].startswith("| **keys 1** | 0.00100 (2.53 × 10⁻⁵ to 0.00556) |")
     assert table[2].endswith("| meets |")
-    assert "<details><summary>Reasons, and 2 designs more</summary>" in lines
+    assert "<details><summary>Reasons, and 2 more designs</summary>" in lines
     assert "- Because." in lines
-    assert len(lines[: lines.index("<details><summary>Reasons, and 2 designs more</summary>")]) <= 10
+    assert len(lines[: lines.index("<details><summary>Reasons, and 2 more designs</summary>")]) <= 10
 
 
 def test_a_change_is_told_by_intervals_and_with_what_it_makes_of_the_choice():
