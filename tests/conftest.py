@@ -50,16 +50,17 @@ def pytest_collection_modifyitems(config, items):
 
 
 def exhaustive(items):
-    """The tests that only `make test-all` runs: those marked so, and of `sampled(n)` all cases but the first n."""
-    seen: Counter[tuple[Path, str]] = Counter()
-    left_out: dict[pytest.Item, None] = {}
+    """The tests that only `make test-all` runs: those marked so, and of `sampled(n)` all cases but n, spread evenly."""
+    cases: dict[tuple[Path, str], list[pytest.Item]] = {}
     for item in items:
-        kept = item.get_closest_marker("sampled")
-        name = item.path, getattr(item, "originalname", item.name)
-        seen[name] += 1
-        if item.get_closest_marker("exhaustive") or (kept and seen[name] > kept.args[0]):
-            left_out[item] = None
-    return left_out
+        cases.setdefault((item.path, getattr(item, "originalname", item.name)), []).append(item)
+    left_out = [item for item in items if item.get_closest_marker("exhaustive")]
+    for alike in cases.values():
+        if marked := alike[0].get_closest_marker("sampled"):
+            kept = marked.args[0]
+            places = {place * len(alike) // kept for place in range(kept)}
+            left_out += [item for place, item in enumerate(alike) if place not in places]
+    return dict.fromkeys(left_out)
 
 
 def needs_spark(item):

@@ -60,6 +60,7 @@ for arguments in json.loads(sys.argv[1]):
 """
 
 
+@pytest.mark.exhaustive
 def test_every_command_of_the_page_works(installed):
     """One after another in a process; `estimate` follows once more in its own, as from a shell."""
     asked = list[list[str]]()

@@ -187,6 +187,7 @@ def numbers(notebook):
     return ["".join(output.get("data", {}).get("text/plain", output.get("text", ""))) for output in shown]
 
 
+@pytest.mark.exhaustive
 def test_the_notebook_of_the_documentation_runs_and_shows_what_it_shows():
     kept = nbformat.read(NOTEBOOK, as_version=4)
     again = nbformat.read(NOTEBOOK, as_version=4)

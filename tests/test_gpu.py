@@ -1,12 +1,14 @@
 """GPUs by tests/validation/gpu.py, rehearsed on whatever JAX runs on here: runs are compared, what differs is told."""
 
 import numpy as np
+import pytest
 
 from quorisk.kernels.engines import jax_engine
 from tests.kernels.engines import fuzz
 from tests.validation import gpu
 
 
+@pytest.mark.exhaustive
 def test_runs_are_compared_and_timed(monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["gpu.py", "compaction", "--minutes", "0.01"])
     monkeypatch.setattr(fuzz, "MOST_RUNS", 300)

@@ -101,6 +101,7 @@ def ended(file, redirected):
 
 
 @pytest.mark.parametrize("redirected", ["2>&-", "<&- 2>&-", "2>/dev/full"])
+@pytest.mark.sampled(1)
 def test_errors_that_nobody_can_read_change_nothing_else(file, redirected):
     code, out, err = ended(file, f"--set runs=10 {redirected}")
     assert (code, json.loads(out)["runs"], err) == (0, 10, "")

@@ -62,6 +62,7 @@ def test_without_time_or_targets_none_is_told(first_page):
     assert not any("bookie is lost" in each for each in first_page(1000.0, "run.target=inf"))
 
 
+@pytest.mark.exhaustive
 def test_what_was_found_is_not_searched_for_again_unless_something_changed(first_page, tmp_path, monkeypatch):
     searched = []
 

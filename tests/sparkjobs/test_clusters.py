@@ -59,6 +59,7 @@ def said(out):
     return json.loads((out / clusters.ANSWERS).read_text())
 
 
+@pytest.mark.exhaustive
 def test_spark_says_what_is_said_without_it_and_its_years_add_up(load, tmp_path):
     ended: list[int] = []
     experiment = load()

@@ -67,6 +67,7 @@ def alone(experiment, point=1):
     return estimate.estimate(experiment._replace(points=(experiment.points[point],)), 1)
 
 
+@pytest.mark.exhaustive
 def test_a_task_samples_what_an_estimate_does(load, shallow):
     given = load()
     head, found = sampled(given), alone(given)

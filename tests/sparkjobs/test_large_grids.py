@@ -23,6 +23,7 @@ def test_figures_of_any_grid_are_of_bounded_size(num_points):
             assert "of 3,000; all of them are in results.parquet" in canvas.caption_of(figure)
 
 
+@pytest.mark.exhaustive
 def test_figures_of_a_large_cross_are_of_bounded_size():
     losses = np.linspace(0.1, 0.5, 25).tolist()
     switch = {"variant__retain_null_key": [True, False]}

@@ -7,6 +7,7 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
+import pytest
 from pyspark.find_spark_home import _find_spark_home
 
 from quorisk.sparkjobs.settings import SETTINGS
@@ -26,6 +27,7 @@ def test_open_sockets_are_seen_by_their_addresses():
         assert beyond(addresses([os.getpid()])) == ["::"]
 
 
+@pytest.mark.exhaustive
 def test_spark_submit_runs_a_sweep_that_only_this_machine_reaches(tmp_path):
     file, out = tmp_path / "small.toml", tmp_path / "out"
     file.write_text(f"{SMALL_FILE}[run]\nruns = 1000\n")

@@ -23,6 +23,7 @@ from tests.sparkjobs.small import RUNS, directly
 
 @pytest.mark.parametrize("cores", [1, 2, 10, 50])
 @pytest.mark.parametrize("ranges", [[range(7)], [range(5, 9), range(0), range(100), range(3, 3), range(1)]])
+@pytest.mark.sampled(2)
 def test_a_plan_covers_every_run_once(ranges, cores):
     jobs = [Job(point, runs.start, len(runs)) for point, runs in enumerate(ranges)]
     table = plan(jobs, np.linspace(0.1, 3.0, len(ranges)), cores)

@@ -212,6 +212,7 @@ def test_power_outages_equal_the_reference(sizes, faults):
 
 
 @pytest.mark.parametrize(("model", "values", "loss", "rates"), ESTIMATED, ids=lambda v: getattr(v, "name", ""))
+@pytest.mark.sampled(5)
 def test_random_runs_agree(model, values, loss, rates):
     """Every probability lies within the 99.9% Clopper-Pearson interval of its count, the mean within 4 sigma."""
     protocol = model in (BOOKKEEPER, COMPACTION, KAFKA)

@@ -83,6 +83,7 @@ two bookies and two clients is left out: it is the largest by far."""
 @pytest.mark.parametrize(
     ("sizes", "variant"), [(sizes, variant) for sizes, found in CHANGING.items() for variant in ({}, *found)], ids=str
 )
+@pytest.mark.sampled(5)
 def test_state_space_equals_the_reference(sizes, variant):
     state_space_equals_the_reference(sizes, variant)
 
@@ -129,6 +130,7 @@ ONE_EACH = FAULTS | {"max_lost": 1, "max_empty_restarts": 1}
     ],
     ids=str,
 )
+@pytest.mark.sampled(7)
 def test_state_space_with_faults_equals_the_reference(sizes, given):
     state_space_equals_the_reference(sizes, given)
 
@@ -229,6 +231,7 @@ FAULTY = [
 
 @pytest.mark.parametrize("variant", VARIANTS + FAULTY, ids=str)
 @pytest.mark.parametrize("sizes", [(6, 3, 3, 2, 4, 2), (5, 3, 2, 2, 3, 3), (4, 2, 2, 1, 2, 2)], ids=str)
+@pytest.mark.sampled(20)
 def test_random_runs_of_large_configurations_equal_the_reference(sizes, variant):
     """In every state of random runs: the same instances with the same successors, and the same broken invariants."""
     constants = reference.Constants(*sizes, **variant)

@@ -69,6 +69,7 @@ CLOSING = sorted(
 
 
 @pytest.mark.parametrize(("name", "parameter"), CLOSING)
+@pytest.mark.sampled(13)
 def test_what_a_bound_closes_never_happens(name, parameter):
     """Else a file would be told that a fault is off which is on."""
     model = registry.load(name)
@@ -104,6 +105,7 @@ def walked(name, number):
 
 
 @pytest.mark.parametrize(("name", "number"), WALKS)
+@pytest.mark.sampled(11)
 def test_python_and_compiled_code_agree(name, number):
     """Function by function; XLA makes whole runs of these walks (`test_jax_engine`)."""
     assert_agrees(name, *walked(name, number))

@@ -161,6 +161,7 @@ VERBS = [
 ]
 
 
+@pytest.mark.exhaustive
 def test_every_verb_takes_the_declared_form(tmp_path):
     metadata = tmp_path / "two_phase-1.0.dist-info"
     metadata.mkdir()

@@ -131,6 +131,7 @@ def assert_agrees_with_reference(state, committed, of):
     ],
     ids=str,
 )
+@pytest.mark.sampled(6)
 def test_every_state_of_a_small_configuration_equals_the_reference(sizes, variant):
     of = compared(sizes, variant)
     params, start = of.params, MODEL.initial(of.params, 0)
@@ -154,6 +155,7 @@ def test_every_state_of_a_small_configuration_equals_the_reference(sizes, varian
 
 @pytest.mark.parametrize("sizes", [(3, 3, 4, 4), LARGEST], ids=str)
 @pytest.mark.parametrize("variant", VARIANTS, ids=str)
+@pytest.mark.sampled(7)
 def test_random_runs_of_large_configurations_equal_the_reference(variant, sizes):
     of = compared(sizes, variant)
     params, start = of.params, MODEL.initial(of.params, 0)

@@ -24,6 +24,7 @@ pytestmark = pytest.mark.usefixtures("no_kernels_at_hand")
 
 
 @pytest.mark.parametrize("name", registry.names())
+@pytest.mark.sampled(3)
 def test_kernels_give_the_generic_engines_results(name):
     model = registry.load(name)
     [(point, seed)] = fuzz.cases(model, random.Random(1), 1)
