@@ -192,7 +192,7 @@ _QUOTES = '; a key with dots in it takes quotes beside replica: "replica.lag.tim
     ("text", "said"),
     [
         ("", "protocol: missing; one of bookkeeper, compaction, kafka"),
-        ("protocol = 'raft'", "protocol = 'raft': one of bookkeeper, compaction, kafka"),
+        ("protocol = 'zab'", "protocol = 'zab': one of bookkeeper, compaction, kafka"),
         (f"protocol = '{'y' * 99999}'", f"protocol = '{'y' * 12}...{'y' * 13}': one of bookkeeper"),
         ("protocol = 3", "protocol = 3: one of bookkeeper, compaction, kafka"),
         (
