@@ -42,8 +42,8 @@ CLUSTERS = [
     cluster(8, 2, 2, 2, COPYSETS, 1),
     cluster(3, 3, 3, 3, DISTINCT_RACKS),
     cluster(4, 3, 3, 3, DISTINCT_RACKS),
-    cluster(4, 3, 3, 2, TWO_RACKS),
-    cluster(3, 3, 3, 1, COPYSETS, 2),
+    cluster(4, 3, 2, 3, TWO_RACKS),
+    cluster(3, 3, 1, 3, COPYSETS, 2),
 ]
 
 
