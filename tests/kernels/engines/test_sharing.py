@@ -62,7 +62,7 @@ def test_random_configurations():
 def test_a_member_that_is_picked_otherwise_would_be_seen(monkeypatch):
     """So these comparisons can fail: the replay picks the other way round."""
     made = fuzz.make(MODEL, POINT, SEED, 20)
-    monkeypatch.setattr("quorisk.kernels.engines.rerun.pick", lambda source: (1 << 53) - 1)
+    monkeypatch.setattr("quorisk.kernels.engines.step.pick", lambda source: (1 << 53) - 1)
     differ = [
         rerun(MODEL, POINT, SEED, made.job.first_run + i).record() != tuple(made.records[i].tolist()) for i in range(20)
     ]
