@@ -51,7 +51,7 @@ def closed_form(copies: int) -> np.ndarray:
 
 @pytest.mark.parametrize("copies", COPIES)
 def test_ends_are_those_of_the_closed_form_though_no_product_of_powers_has_them(advice, copies):
-    found = advice.doubt.allowed[f"WQ {copies}, AQ {copies}"]
+    found = advice.doubt.allowed[f"{copies}/{copies}/{copies}"]
     assert [found.low, found.high] == pytest.approx(closed_form(copies), rel=0.06)
     assert found.error_factor < 1.05
     assert found.bent > 0.01

@@ -119,10 +119,11 @@ def test_what_rates_allow_follows_the_cluster_solved_at_each_draw():
     factors = {
         name: found.of[name].known.quantile(found.draws.levels[:, i]) for i, name in enumerate(found.draws.names)
     }
+    assert set(factors) == {"cluster.events.power.per_year", "cluster.events.power.p_lost"}
+    [power] = placed[0].cluster.events
     for i in (10, 33):
-        there = placed[0].cluster._replace(
-            **{key.partition(".")[2]: float(each[i]) for key, each in factors.items()}  # type: ignore[arg-type]
-        )
+        drawn = {key.rpartition(".")[2]: float(each[i]) for key, each in factors.items()}
+        there = placed[0].cluster._replace(events=(power._replace(**drawn),))  # type: ignore[arg-type]
         truth = certified(there, 0.95, Draws(0, 1)).p_any.value
         assert design.values[i] == pytest.approx(truth, rel=design.error_factor - 1 + 0.1)
     exactly = {**DOCUMENT["cluster"], "events": {"power": {"per_year": 1.0, "p_lost": 0.02}}}

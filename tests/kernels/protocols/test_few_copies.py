@@ -50,8 +50,9 @@ def test_requests_that_are_lost_leave_an_entry_with_fewer_copies_for_good():
 def cluster(ack_quorum, **more):
     """The 20 bookies of docs/cluster.md, with a thousand entries a second."""
     given = {"nodes": 20, "entries_per_second": 1000, "retention": "1e6 s", "entries_per_ledger": 1000}
-    given |= {"node_loss": "2 % / year", "detection_delay": "1 h", "node_bytes": "24 TB", "outages": "1 / year"}
-    given |= {"repair_bandwidth": "125 MB/s", "p_lost_in_outage": 0.0075}
+    given |= {"node_loss": "2 % / year", "detection_delay": "1 h", "node_bytes": "24 TB"}
+    outage = {"scope": "cluster", "per_year": 1.0, "p_lost": 0.0075}
+    given |= {"repair_bandwidth": "125 MB/s", "events": {"power_outage": outage}}
     sizes = {"bookies": 4, "clients": 1, "write_quorum": 4, "ack_quorum": ack_quorum, "entries": 1, "inflight": 1}
     rates = {STORES.partition(".")[2]: "1 / 4 ms", HEARS.partition(".")[2]: "1 / 1 us"}
     rates |= {"two_bookies_are_lost_together": "0 / s", "three_bookies_are_lost_together": "0 / s"}
