@@ -240,7 +240,7 @@ def _chosen_together(outputs: list[Any]) -> dict[int, list[Node]]:
 def _is_of_parameter(chosen: Node) -> bool:
     leaf = chosen.args[0]
     unequal = chosen.op == "unequal" and leaf.op == "leaf" and is_constant(chosen.args[1], 0)
-    return unequal and leaf.args[0][0] == PARAMS
+    return unequal and isinstance(leaf.args[0], tuple) and leaf.args[0][0] == PARAMS
 
 
 def _num_skipped(selects: list[Node]) -> int:

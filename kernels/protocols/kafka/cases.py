@@ -23,6 +23,7 @@ CASES = Cases(
         {"truncate_same_epoch_only": False, "rates": {"controller_elect_leader": 0.3}},
         {"flush_every_message": False, "max_unclean_restarts": 2},
         {"flush_every_message": False, "zones": 2, "max_zone_outages": 1, "max_outages": 1},
+        {"continuous_writes": True, "flush_every_message": False, "max_unclean_restarts": 1},
     ),
     walks=(
         *(_LARGE | {"truncation": name} for name in _TRUNCATIONS),

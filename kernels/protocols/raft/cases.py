@@ -18,7 +18,8 @@ CASES = Cases(
         {"rejoin_as_new": False, "servers": 3, "max_elections": 4, "max_disk_losses": 1, "p_lost_in_outage": 0.4},
         {"servers": 3, **_FAULTS, "p_lost_in_outage": 0.3, "message_loss": 0.05, "max_steps": 300},
         {"heartbeats": True, "max_elections": 2, "max_crashes": 1, "max_steps": 150},
-        {"servers": 1, "values": 3, "max_restarts": 2, "max_elections": 3, "horizon": 30.0},
+        {"servers": 1, "values": 3, "max_restarts": 2, "max_elections": 3, "horizon": 3.0},
+        {"servers": 1, **_NO_FSYNC, "max_restarts": 2, "max_elections": 3},
     ),
     walks=(
         {"servers": 3, "values": 2, **_FAULTS},
