@@ -6,7 +6,7 @@ from typing import Any
 
 from quorisk.analysis.experiment.characters import one_line
 from quorisk.analysis.experiment.keys import Key, keys_of, show
-from quorisk.kernels.model import MESSAGE_LOSS, Model, loses_messages, with_defaults
+from quorisk.kernels.model import MESSAGE_LOSS, Condition, Model, loses_messages, with_defaults
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.rule import loss_names
 
@@ -26,12 +26,14 @@ def starter(name: str) -> str:
     sizes = {p.name: registry.cases(name).small.get(p.name) for p in model.parameters}
     values = with_defaults(model, {parameter: value for parameter, value in sizes.items() if value is not None})
     keys, explained = keys_of(model), _explained(model)
+    elsewhere = {f"rates.{a.name}": a.only for a in model.actions if a.only and not a.only.holds(values)}
     lines = [f"# {name}: every key of its model, to be changed", f"protocol = {show(name)}"]
     for table, about in _TABLES.items():
         own = [key for key in keys.values() if key.name in explained and key.name.startswith(f"{table}.")]
         lines += ["", f"[{table}]  # {about}"] if own else []
         for key in own:
-            lines += _lines(key, explained[key.name], values.get(key.name.removeprefix(f"{table}."), key.default))
+            value = values.get(key.name.removeprefix(f"{table}."), key.default)
+            lines += _lines(key, explained[key.name], value, elsewhere.get(key.name))
     return "\n".join([*lines, "", "[run]", "runs = 1_000_000  # of each configuration", ""])
 
 
@@ -47,8 +49,12 @@ def _explained(model: Model) -> dict[str, str]:
     }
 
 
-def _lines(key: Key, about: str, value: Any) -> list[str]:
-    """A key with its value, below what it is about and what it may be; of rates that is the same for all."""
+def _lines(key: Key, about: str, value: Any, elsewhere: Condition | None) -> list[str]:
+    """A key with its value, below what it is about and what it may be; of rates that is the same for all. A rate that
+    only goes with a value that the file does not have is a comment."""
     said = one_line(about) if key.timed else f"{one_line(about)}: {one_line(key.kind.allowed)}"
+    if elsewhere:
+        said += f" Goes with {elsewhere.key} = {elsewhere.allowed}."
     comment = textwrap.wrap(said, _LONGEST) if said else []
-    return [*(f"# {line}" for line in comment), f"{key.name.rpartition('.')[2]} = {show(value)}"]
+    entry = f"{key.name.rpartition('.')[2]} = {show(value)}"
+    return [*(f"# {line}" for line in comment), f"# {entry}" if elsewhere else entry]

@@ -8,6 +8,7 @@ _STRICT_PAIR = {**_PAIR, "min_isr": 2}
 _LARGE = {"brokers": 4, "replication_factor": 3, "min_isr": 2, "init_isr": 2, "values": 3}
 _FAULTS = {"max_fencings": 1, "max_stalls": 1, "max_reassignments": 1}
 """A second shutdown of a broker may leave it waiting for ever, which makes for long walks."""
+_OPERATIONS = {"max_stalls": 2, "max_rolls": 1, "max_isolations": 2}
 _LARGEST = {"brokers": 5, "replication_factor": 4, "min_isr": 2, "init_isr": 4, "values": 4}
 _SIZES = ("brokers", "replication_factor", "min_isr", "init_isr", "values")
 _LIMITS = ("max_clean_shutdowns", "max_lossy_shutdowns", "max_fencings", "max_stalls", "max_reassignments")
@@ -48,7 +49,10 @@ CASES = Cases(
         {**_LARGE, "brokers": 3, "init_isr": 3, "zones": 3, "max_outages": 1, "max_zone_outages": 1},
         {**_LARGEST, "max_fencings": 1, "max_tail_losses": 1, "flush_every_message": False},
         {**_LARGEST, **_FAULTS, "brokers": 6, "max_lossy_shutdowns": 1, "version": "v3_5"},
+        {**_LARGE, "brokers": 3, "init_isr": 3, **_OPERATIONS, "acks": "1"},
+        {**_LARGE, "semantics": "specification", "max_isr_shrinks": 2, "max_lossy_shutdowns": 1},
     ),
+    silent=("roll_begins",),
     bench={
         "model": {"brokers": 3, "replication_factor": 3, "min_isr": 2, "init_isr": 3, "values": 4},
         "faults": {"max_lossy_shutdowns": 1, "max_fencings": 1},

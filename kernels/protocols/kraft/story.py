@@ -68,11 +68,13 @@ _SHUTDOWNS = (
     *("data_loss_shutdown", "no_data_loss_shutdown", "no_data_loss_unclean_shutdown", "tail_loss_shutdown"),
     *("cluster_loses_power", "zone_loses_power", "roll_restarts"),
 )
+_WITHOUT_MESSAGES = ("follower_stalls", "follower_resumes", "leader_is_isolated", "isolation_ends")
+"""What befalls one broker that neither sends nor receives anything by it."""
 _OFFLINE = (OFFLINE_CLEAN, OFFLINE_DIRTY)
 _LOSSES = ("NoCommittedRecordLostGlobally", "LeaderCompletenessProperty", "ConsistentReadProperty")
 _ONE_BROKER = (
     *("broker_start", "receive_alter_partition_response", "unfence_broker", "broker_flushes", "restart_ends"),
-    *("follower_stalls", "follower_resumes", "leader_is_isolated", "isolation_ends"),
+    *_WITHOUT_MESSAGES,
 )
 
 
@@ -85,7 +87,8 @@ def tell(state: layout.State, params: Any, action: str, instance: int, after: la
     """The step from `state` to `after` that this action made."""
     before, then = spec_state(state, params), spec_state(after, params)
     fresh, gone = then.messages - before.messages, before.messages - then.messages
-    handled = [] if action in _SHUTDOWNS else sorted(gone, key=repr)  # who goes down drops its fetches unread
+    # who goes down or is cut off drops its fetches unread
+    handled = [] if action in (*_SHUTDOWNS, *_WITHOUT_MESSAGES) else sorted(gone, key=repr)
     sent = sorted(fresh, key=repr)
     broker = _acting(action, instance, handled)
     fields = {"broker": _broker(broker), "replicas": _brokers(_target(then)), "epoch": "", "isr": "", "answer": ""}
@@ -108,12 +111,13 @@ def tell(state: layout.State, params: Any, action: str, instance: int, after: la
     words = WORDS[action].format(**fields)
     crashed = {m.source for m in handled if isinstance(m, RegisterRequest) and not m.broker_epoch}
     unclean = crashed if params.exclude_unclean_brokers else set()
-    failure = [Note(tuple(map(_broker, down)), words)] if action in _SHUTDOWNS else []
+    befallen = down if action in _SHUTDOWNS else [broker] if action in _WITHOUT_MESSAGES else []
+    befell = [Note(tuple(map(_broker, befallen)), words)] if befallen else []
     return Told(
         words,
         received=tuple(received),
         sent=tuple(_message(m) for m in sent),
-        notes=(*failure, *_notes(before, then, down, unclean)),
+        notes=(*befell, *_notes(before, then, down, unclean)),
     )
 
 

@@ -16,9 +16,12 @@ def test_a_starter_is_the_smallest_case_with_the_defaults_of_all_else(protocol, 
     model, small = registry.load(protocol), registry.cases(protocol).small
     [point] = experiment.points
     keys = {name for name in keys_of(model) if not name.startswith("run.")}
-    assert keys - experiment.given <= {"faults.message_loss"}  # where nothing is sent
+    elsewhere = {a.name for a in model.actions if a.only and not a.only.holds(point.point.values)}
+    missing = {"faults.message_loss", *(f"rates.{name}" for name in elsewhere)}  # where nothing is sent; refused
+    assert keys - experiment.given <= missing
+    assert all(f"\n# {name} = " in text for name in elsewhere)
     assert {name: point.point.values[name] for name in small} == dict(small)
-    assert set(point.point.rates.values()) == {1.0}
+    assert point.point.rates == {action.name: action.rate for action in model.actions}
     assert (point.point.message_loss, point.point.lifetime) == (0.0, math.inf)
     assert all(len(line) < 120 for line in text.splitlines())
     for parameter in model.parameters:

@@ -109,7 +109,7 @@ def test_kinds_of_faults_are_few_and_a_mask_says_which(name):
     kinds = fault_kinds(model)
     assert kinds[0] == "lost message"
     assert {action.fault for action in model.actions} - {""} == set(kinds[1:])
-    assert len(kinds) <= 9  # each doubles the columns of a tally
+    assert len(kinds) <= 12  # each doubles the columns of a tally
     assert tally.kinds_of(model, (1 << len(kinds)) - 1) == frozenset(kinds)
     row = [0] * tally.num_columns(model)
     row[tally.first_met(model) + 1] = row[OUTCOMES.index("lost")] = 7
