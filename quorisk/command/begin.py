@@ -56,9 +56,10 @@ def init_verb(
     not a terminal.
 
     \b
-    Examples:
-    quorisk init bookkeeper --nodes 40 --racks 3 --entries-per-second 1600 --retention "3 days" --quorums 3/3/2
-    quorisk init kraft --brokers 30 --zones 3 --partitions 12000 --topics "3/2/all; 2/1/all" (and more, as above)
+    Example: quorisk init bookkeeper --nodes 40 --racks 3 --entries-per-second 1600 --retention "3 days" --quorums 3/3/2
+
+    \b
+    For Kafka: quorisk init kraft --brokers 30 --zones 3 --entries-per-second 1600 --retention "3 days" --topics 3/2/all
     """
     given = {
         "nodes": nodes,

@@ -44,7 +44,7 @@ def test_what_is_wrong_or_missing_is_told_by_its_option(quorisk, tmp_path, argum
 def test_only_where_there_is_a_file_about_a_cluster(quorisk):
     assert quorisk("init", "kafka", "--nodes", "3") == (2, "", "error: --nodes 3: for bookkeeper and kraft only\n")
     code, _, err = quorisk("init")
-    assert (code, err) == (2, "error: init: one of bookkeeper, kafka, kraft or compaction\n")
+    assert (code, err) == (2, "error: init: one of bookkeeper, kafka, kraft, raft or compaction\n")
 
 
 @pytest.fixture

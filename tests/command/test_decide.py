@@ -21,7 +21,7 @@ from quorisk.command import show_decision
 from quorisk.say.quantities import YEAR_S
 from tests.plots import tables
 
-PROTOCOLS = ("bookkeeper", "kafka", "kraft", "compaction")
+PROTOCOLS = ("bookkeeper", "kafka", "kraft", "raft", "compaction")
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -50,7 +50,8 @@ def test_init_overwrites_nothing_and_has_a_starter_for_each_protocol(quorisk, tm
     code, out, _ = quorisk("init", "kafka")  # to a pipe
     assert (code, out) == (0, (STARTERS / "kafka.toml").read_text("utf-8"))
     assert {each.stem for each in STARTERS.glob("*.toml")} == set(PROTOCOLS)
-    assert quorisk("init", "raft") == (2, "", "error: init raft: one of bookkeeper, kafka, kraft or compaction\n")
+    code, _, err = quorisk("init", "paxos")
+    assert (code, err) == (2, "error: init paxos: one of bookkeeper, kafka, kraft, raft or compaction\n")
     code, _, err = quorisk("init", "pulsar")
     assert (code, err.count("\n")) == (2, 1)
     assert "quorisk init bookkeeper" in err
@@ -253,9 +254,9 @@ def test_all_break_even_points_have_their_time_and_what_there_was_none_for_is_na
         'protocol = "bookkeeper"\n[model]\nbookies = 2\nclients = 1\nwrite_quorum = 2\nack_quorum = 1\nentries = 1\n'
         "inflight = 1\n[faults]\nmessage_loss = 0.1\n[run]\ntarget = 0.5\nruns = 1000\n[grid]\nack_quorum = [1, 2]\n"
     )
-    code, out, _ = quorisk("recommend", str(path), "--break-even", "all", "--break-even-s", "0")
+    code, out, _ = quorisk("recommend", str(path), "--break-even", "all", "--break-even-s", "0", "--details")
     assert code == 0
     assert 'Not tried: "message loss"' in out
     assert f"  quorisk recommend {path} --break-even all --break-even-s 600\n" in out
-    code, out, _ = quorisk("recommend", str(path), "--break-even", "all")
+    code, out, _ = quorisk("recommend", str(path), "--break-even", "all", "--details")
     assert (code, "Not tried" in out) == (0, False)

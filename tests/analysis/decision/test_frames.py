@@ -18,6 +18,7 @@ from quorisk.analysis.results import schema, sweeps
 from quorisk.analysis.statistics.intervals import clopper_pearson
 from quorisk.kernels.engines.tally import STEP_BINS, TIME_BINS
 from quorisk.kernels.errors import ConfigError, ResultError
+from quorisk.say.quantities import YEAR_S
 from tests.plots.tables import RUNS, table, write
 from tests.support import ROOT
 
@@ -213,7 +214,10 @@ def test_points_that_were_merged_from_another_grid_are_told_by_what_their_scenar
     ]
     told = described(pd.DataFrame(points), experiment._replace(points=()))
     assert list(told["run.scenario"]) == [each.scenario for each in experiment.points]
-    per_year = {each: scenario.per_year for each, scenario in experiment.scenarios.items()}
+    cluster = next(iter(experiment.clusters), None)
+    per_year = {each: scenario.event(cluster).per_year for each, scenario in experiment.scenarios.items()}
+    if cluster:  # 1,650 entries a second, and one outage a year
+        assert per_year == pytest.approx({"entry": 1650 * YEAR_S, "failover": 2000, "power_outage": 1})
     assert (told["per_year"] == told["run.scenario"].map(per_year)).all()
     other = pd.DataFrame(points).assign(**dict.fromkeys(("run.lifetime", "run.horizon"), 1.0))
     assert "per_year" not in described(other, experiment._replace(points=()))

@@ -350,7 +350,9 @@ def test_the_nearest_flips_on_both_sides_are_found():
 
 def test_the_verb_says_what_to_choose_and_fails_if_asked_to(quorisk, load):
     path = load(1000.0).path
-    code, out, _ = quorisk("recommend", path, "--fail-on-target", "--break-even", "scenarios.quiet.per_year")
+    code, out, _ = quorisk(
+        "recommend", path, "--fail-on-target", "--break-even", "scenarios.quiet.per_year", "--details"
+    )
     assert code == 0
     assert out.startswith("Run clients")
     assert "2 of 2 designs meet the target: at most 1000 losses a year. Of these," in out
