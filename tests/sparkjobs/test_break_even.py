@@ -100,4 +100,4 @@ def test_a_report_is_called_as_the_experiment_s_file_is(first_page, tmp_path):
     first_page(0.0)
     said = (tmp_path / "report.html").read_text()
     assert "<title>Quorisk: x</title>" in said
-    assert "<h1>x: how likely is acknowledged data to be lost?</h1>" in said
+    assert "<h1>x: " in said
