@@ -42,7 +42,7 @@ class Speed(NamedTuple):
     compile_s: float
     """Seconds of the first call: compilation, or loading from the cache on disk if it was compiled before."""
     device: str | None = None
-    """What the runs were stepped on, or how; None for numba."""
+    """Device or kind of kernel that stepped the runs; None for numba."""
 
 
 def bench(engine: str | None, threads: int, progress: Callable[[str], None] | None = None) -> Iterator[Speed]:

@@ -59,13 +59,13 @@ class RackDown(NamedTuple):
 
 
 class Writers(NamedTuple):
-    """What writes wait for."""
+    """Answers that a write waits for, and when another node takes the place of one that does not answer."""
 
     needs: int
     """Answers of a write set: the ack quorum, or min.insync.replicas."""
     replaced_after_s: float = math.inf
-    """After which another node takes the place of one that does not answer; infinite if none ever does. NaN if it is
-    not known."""
+    """Seconds after which another node takes the place of one that does not answer; infinite if none ever does,
+    NaN if it is not known."""
 
 
 class Writing(NamedTuple):
@@ -130,7 +130,7 @@ def _writing(cluster: Cluster, restarts: Restarts, writers: Writers, rack_down: 
 
 
 def _fatal(cluster: Cluster, writers: Writers, has_room: bool) -> int:
-    """So many members of a write set that do not answer stop its writes."""
+    """Number of members of a write set whose silence stops its writes."""
     closed = writers.replaced_after_s != math.inf and not has_room
     return 1 if closed else cluster.write_quorum - writers.needs + 1
 

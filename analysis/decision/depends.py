@@ -1,4 +1,4 @@
-"""What a design's losses in a year depend on: elasticities of P(any loss), of incidents and of entries, by key.
+"""Elasticities of a design's losses in a year: of P(any loss), of incidents and of entries, by key.
 
 Each scenario contributes what it loses, which changes with its rates by elasticities that are solved or estimated
 (`analysis.rates.sensitivity`), and with how often its event happens. A cluster is answered again with one figure after
@@ -35,20 +35,20 @@ _ALMOST = 1.0 - 1e-16
 
 
 class Yearly(NamedTuple):
-    """What a design's losses in a year depend on."""
+    """Elasticities of a design's losses in a year."""
 
     design: dict[str, Any]
     whole: Whole
     values: dict[str, float]
-    """Of the figures, by key as in the file; what a scenario sets for itself by scenarios.NAME.KEY. Times are in
+    """Values of the figures, by key as in the file; what a scenario sets for itself by scenarios.NAME.KEY. Times are in
     seconds, sizes in bytes, and how often things happen to a cluster a year."""
     elasticities: dict[str, float | None]
-    """Of P(any loss in a year). None if it is not known."""
+    """Elasticities of P(any loss in a year), by key; None where one is not known."""
     of_incidents: dict[str, float | None]
     of_entries: dict[str, float | None]
-    """Of incidents, and of what is lost in a year."""
+    """Elasticities of incidents, and of what is lost in a year."""
     scenarios: dict[str, Sensitivity]
-    """What those that count depend on, each by itself."""
+    """Sensitivities of the scenarios that count, each by itself."""
 
     def as_json(self) -> dict[str, Any]:
         """Returns an object for `json.dumps`."""
