@@ -31,8 +31,8 @@ from quorisk.analysis.cluster.answer import (
 from quorisk.analysis.cluster.figures import Losses
 from quorisk.analysis.decision.weigh import MEMORY, Weigher
 from quorisk.analysis.decision.whole import with_scenarios
-from quorisk.analysis.experiment.cluster import Placed
 from quorisk.analysis.experiment.config import Experiment
+from quorisk.analysis.experiment.placed import Placed
 from quorisk.analysis.results import provenance, sealed, sweeps
 from quorisk.kernels.cluster.setting import Cluster
 from quorisk.kernels.cluster.years import simulate

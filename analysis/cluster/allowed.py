@@ -15,8 +15,8 @@ import numpy as np
 from quorisk.analysis.cluster.answer import Effort, cluster_of, effort_of
 from quorisk.analysis.cluster.certified import Draws, any_loss
 from quorisk.analysis.cluster.unflushed import Tails
-from quorisk.analysis.experiment.cluster import EVENTS, TABLE, Placed
 from quorisk.analysis.experiment.config import Experiment
+from quorisk.analysis.experiment.placed import EVENTS, TABLE, Placed
 from quorisk.analysis.rates.allowed import NUM_DRAWS
 from quorisk.analysis.rates.draws import draw_named
 from quorisk.analysis.statistics.allowed import LEVELS, Allowed, Design, Figure, bent, log_variance_shares

@@ -9,8 +9,8 @@ from quorisk.analysis.cluster.certified import PRECISION, Draws, certified
 from quorisk.analysis.cluster.figures import Figure, Losses, Size
 from quorisk.analysis.cluster.sampled import sampled
 from quorisk.analysis.cluster.unflushed import Tails, with_unflushed
-from quorisk.analysis.experiment.cluster import Placed
 from quorisk.analysis.experiment.config import Experiment
+from quorisk.analysis.experiment.placed import Placed
 from quorisk.kernels.cluster.setting import Cluster, Thin
 from quorisk.kernels.cluster.years import Tally, simulate
 from quorisk.kernels.errors import ConfigError

@@ -15,9 +15,9 @@ from quorisk.analysis.cluster.answer import Answer, Effort, answer, cluster_of, 
 from quorisk.analysis.cluster.certified import PRECISION, Draws, any_loss
 from quorisk.analysis.cluster.figures import BY_CAUSE, COLUMNS, ENDS, Figure
 from quorisk.analysis.estimate import rare
-from quorisk.analysis.experiment.cluster import TABLE, Placed
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.grid import GridPoint, by_design
+from quorisk.analysis.experiment.placed import TABLE, Placed
 from quorisk.analysis.experiment.scenarios import SCENARIO, Event
 from quorisk.kernels.cluster.setting import RANDOM
 from quorisk.kernels.cores import num_cores, side_by_side

@@ -15,10 +15,10 @@ from quorisk.analysis.decision.weigh import MEMORY, Weigher
 from quorisk.analysis.decision.whole import Whole
 from quorisk.analysis.decision.whole import whole as whole_of
 from quorisk.analysis.decision.years import part_of
-from quorisk.analysis.experiment.cluster import COUNTS, Placed, is_key, written
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.grid import GridPoint
 from quorisk.analysis.experiment.identity import dotted_values
+from quorisk.analysis.experiment.placed import COUNTS, Placed, is_key, written
 from quorisk.analysis.rates import sensitivity
 from quorisk.analysis.rates.sensitivity import Sensitivity
 from quorisk.analysis.statistics import yearly

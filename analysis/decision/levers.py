@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 from quorisk.analysis.cluster.joined import is_replaced
 from quorisk.analysis.experiment import settings, switches, units
-from quorisk.analysis.experiment.cluster import TABLE, Placed, is_key
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.grid import GridPoint
 from quorisk.analysis.experiment.identity import point_id
 from quorisk.analysis.experiment.known import value_in
+from quorisk.analysis.experiment.placed import TABLE, Placed, is_key
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.rule import loss_names
 from quorisk.say import numbers, text

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from quorisk.analysis.cluster.availability import Restarts, availability
 from quorisk.analysis.decision.targets import Targets
-from quorisk.analysis.experiment.cluster import TABLE
 from quorisk.analysis.experiment.config import Experiment
+from quorisk.analysis.experiment.placed import TABLE
 from quorisk.kernels.cluster.setting import Cluster
 from quorisk.kernels.model import Model
 from quorisk.kernels.protocols import registry

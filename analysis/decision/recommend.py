@@ -18,9 +18,9 @@ from quorisk.analysis.decision.levers import picked, untold
 from quorisk.analysis.decision.scope import scope_of
 from quorisk.analysis.decision.weigh import REPLACED, Weigher
 from quorisk.analysis.decision.whole import told
-from quorisk.analysis.experiment.cluster import Placed
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.grid import by_design
+from quorisk.analysis.experiment.placed import Placed
 from quorisk.analysis.experiment.scenarios import Event
 from quorisk.analysis.rates.allowed import known as by_rates
 from quorisk.say.scope import Scope

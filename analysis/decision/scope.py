@@ -1,8 +1,8 @@
 """What an experiment's numbers are about, and what they leave out: what a report says beside them."""
 
 from quorisk.analysis.decision.latency import LEFT_OUT
-from quorisk.analysis.experiment.cluster import Placed
 from quorisk.analysis.experiment.config import Experiment
+from quorisk.analysis.experiment.placed import Placed
 from quorisk.analysis.experiment.scenarios import Scenario
 from quorisk.kernels.protocols import registry
 from quorisk.say.scope import Scope, Told

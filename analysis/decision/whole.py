@@ -9,9 +9,9 @@ from quorisk.analysis.cluster.joined import columns, is_replaced
 from quorisk.analysis.decision import years
 from quorisk.analysis.decision.designs import Design, designs
 from quorisk.analysis.decision.weigh import EXACT, REPLACED, Weigher
-from quorisk.analysis.experiment.cluster import Placed, is_key
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.grid import by_design, one_wanted
+from quorisk.analysis.experiment.placed import Placed, is_key
 from quorisk.analysis.experiment.scenarios import SCENARIO
 from quorisk.analysis.statistics import yearly
 from quorisk.analysis.statistics.yearly import FATES

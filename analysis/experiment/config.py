@@ -11,6 +11,7 @@ from quorisk.analysis.experiment import cluster, follows, grid, profiles, scenar
 from quorisk.analysis.experiment.grid import GridPoint
 from quorisk.analysis.experiment.hints import hint
 from quorisk.analysis.experiment.keys import Key, as_float, find, keys_of
+from quorisk.analysis.experiment.placed import TABLE, Placed, is_key
 from quorisk.analysis.experiment.profiles import Profile
 from quorisk.analysis.experiment.scenarios import SCENARIO, Scenario
 from quorisk.analysis.statistics.known import Known
@@ -84,7 +85,7 @@ class Experiment(NamedTuple):
     """What it says of the figures that its grid lists, by key and value."""
     notes: tuple[str, ...]
     """Lines for whoever gave the overrides: what these do not change though it may have been meant."""
-    clusters: tuple[cluster.Placed, ...] = ()
+    clusters: tuple[Placed, ...] = ()
     """The designs on their clusters, in the grid's order; none if the file has no [cluster]. Keys of that table are no
     part of `varied` or of points, whose runs do not depend on them."""
     own: frozenset[str] = frozenset()
@@ -159,12 +160,12 @@ def _build(document: Mapping[str, Any], path: str, overrides: Sequence[str], one
     model, folder = registry.load(document["protocol"]), Path(path).parent
     keys = keys_of(model, scenarios.names(document))
     overridden = [each.strip().removeprefix("grid.") for each in overrides]
-    has_cluster = cluster.TABLE in document or any(map(cluster.is_key, overridden))
+    has_cluster = TABLE in document or any(map(is_key, overridden))
     changed, overriding = settings.with_tables(document, overrides)
     name, overriding = settings.profile_of(document, overriding)
     profile = profiles.load(name, model.name, folder) if name is not None else None
     known = profile.figures if profile else {}
-    figures = {name: figure.given for name, figure in known.items() if has_cluster or not cluster.is_key(name)}
+    figures = {name: figure.given for name, figure in known.items() if has_cluster or not is_key(name)}
     if has_cluster:
         others = [*(each.partition("=")[0].strip() for each in overriding), *figures]
         keys |= cluster.keys(cluster.event_names(document, others))
@@ -175,7 +176,7 @@ def _build(document: Mapping[str, Any], path: str, overrides: Sequence[str], one
     in_place = settings.overridden(overriding, keys)
     read = settings.check(figures, in_file, in_place, keys, scenarios.names(document))
     notes = settings.kept(read, in_place, keys) + settings.renamed(document, overrides, keys)
-    notes += settings.unused(name, filter(cluster.is_key, figures), in_file)
+    notes += settings.unused(name, filter(is_key, figures), in_file)
     time_unit = settings.time_unit(read, keys)
     read = settings.as_floats(read)
     found = scenarios.finished(read.scenarios, keys, has_cluster)
@@ -200,7 +201,7 @@ def _build(document: Mapping[str, Any], path: str, overrides: Sequence[str], one
         model=model,
         points=points,
         run=RunSettings(**{name: values[f"run.{name}"] for name in RunSettings._fields}),
-        varied=tuple(name for name in read.grid if not cluster.is_key(name)),
+        varied=tuple(name for name in read.grid if not is_key(name)),
         overrides=tuple(overrides),
         given=frozenset(read.values | read.grid | {name: 0 for each in found.values() for name in each.values}),
         scenarios=found,

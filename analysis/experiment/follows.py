@@ -9,6 +9,7 @@ from typing import Any
 
 from quorisk.analysis.experiment import cluster
 from quorisk.analysis.experiment.keys import show
+from quorisk.analysis.experiment.placed import TABLE, is_key
 from quorisk.analysis.experiment.scenarios import SCENARIO, Scenario
 from quorisk.kernels.cluster.setting import CLUSTER, RACK, Cluster
 from quorisk.kernels.errors import ConfigError
@@ -75,9 +76,9 @@ def following(
         now = {key: value for key, value in of_all.items() if key not in overlaid}
         for key, value in now.items():
             if key in own and abs(here[key] - value) > _SAME * value:
-                both = f"{key} = {show(here[key])}: [{cluster.TABLE}] gives {value:.6g}"
+                both = f"{key} = {show(here[key])}: [{TABLE}] gives {value:.6g}"
                 raise ConfigError(f"{both}, and a figure stands in one place; leave it out")
-        design = tuple((key, value) for key, value in varied.items() if not cluster.is_key(key))
+        design = tuple((key, value) for key, value in varied.items() if not is_key(key))
         if found and before.setdefault(design, now) != now:
             key = next(key for key, value in now.items() if before[design].get(key) != value)
             raise ConfigError(f"grid: the clusters of one design give {key} several values; sweep them one by one")

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from quorisk.analysis.experiment import cluster, settings
 from quorisk.analysis.experiment.identity import point_ids
 from quorisk.analysis.experiment.keys import Key, show
+from quorisk.analysis.experiment.placed import Placed, is_key
 from quorisk.analysis.experiment.scenarios import SCENARIO, Scenario
 from quorisk.kernels.engines.points import Point, RateError, rates_in_force, scale_rates
 from quorisk.kernels.errors import ConfigError
@@ -79,7 +80,7 @@ def combinations(
             yield varied, here
 
 
-def placed(protocol: str, combinations: Iterable[Combination], is_physical: bool) -> Iterable[cluster.Placed]:
+def placed(protocol: str, combinations: Iterable[Combination], is_physical: bool) -> Iterable[Placed]:
     """Yields each design on its cluster once, whatever its scenarios are. Raises ConfigError if one does not fit."""
     for design, here in _told_apart(combinations, lambda name: name != SCENARIO):
         try:
@@ -104,7 +105,7 @@ def points(model: Model, combinations: Iterable[Combination], time_unit: str | N
     shared: dict[Any, Mapping[str, Any]] = {}
     id_of = point_ids(model)
     weighed: set[tuple[int, int, float]] = set()  # exact fractions take a while, and most axes leave the rates alone
-    for varied, here in _told_apart(combinations, lambda name: not cluster.is_key(name)):
+    for varied, here in _told_apart(combinations, lambda name: not is_key(name)):
         point = _shared(_point(model, here, varied)._replace(time_unit=time_unit), shared)
         weighing = id(point.values), id(point.rates), point.lifetime
         if weighing not in weighed:
@@ -128,9 +129,7 @@ def _shared(point: Point, known: dict[Any, Mapping[str, Any]]) -> Point:
 
 def check_one_design(combinations: Iterable[Combination]) -> None:
     """Raises ConfigError if there are several, whatever their clusters are."""
-    designs = [
-        design for design, _ in _told_apart(combinations, lambda name: name != SCENARIO and not cluster.is_key(name))
-    ]
+    designs = [design for design, _ in _told_apart(combinations, lambda name: name != SCENARIO and not is_key(name))]
     if len(designs) > 1:
         raise ConfigError(one_wanted(designs))
 

@@ -20,7 +20,6 @@ from typing import Any, NamedTuple
 
 from quorisk.analysis.experiment import units
 from quorisk.analysis.experiment.characters import check_words
-from quorisk.analysis.experiment.cluster import EVENTS, HITS, RATES, TABLE, Placed, rate_of
 from quorisk.analysis.experiment.keys import (
     PER_YEAR,
     SWITCH,
@@ -35,6 +34,7 @@ from quorisk.analysis.experiment.keys import (
     show_key,
 )
 from quorisk.analysis.experiment.known import Stated, stated
+from quorisk.analysis.experiment.placed import EVENTS, HITS, RATES, TABLE, Placed, rate_of
 from quorisk.analysis.statistics.yearly import FATES
 from quorisk.kernels.errors import ConfigError
 from quorisk.say.quantities import YEAR_S
@@ -94,7 +94,7 @@ class Scenario(NamedTuple):
     """A part of a design's year, as a small model of its own."""
 
     per_year: float | str
-    """How many times a year the event happens in the whole cluster; or a word of `cluster.rate_of`."""
+    """How many times a year the event happens in the whole cluster; or a word of `placed.rate_of`."""
     about: str
     """What happens, in words."""
     simplifications: tuple[str, ...]
@@ -104,7 +104,7 @@ class Scenario(NamedTuple):
     incident: bool = False
     """Whether its losses are incidents of their own, beside those of a cluster; else these are its losses, too."""
     hits: float | str = 1.0
-    """Modelled objects that each event touches; or one of `cluster.HITS`."""
+    """Modelled objects that each event touches; or one of `placed.HITS`."""
     fates: str = ""
     """As in `Event`."""
 

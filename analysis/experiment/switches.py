@@ -8,8 +8,8 @@ without it, and nothing in the answer shows that.
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from quorisk.analysis.experiment.cluster import TABLE
 from quorisk.analysis.experiment.keys import show
+from quorisk.analysis.experiment.placed import TABLE
 from quorisk.kernels.cluster.setting import DISTINCT_RACKS, RANDOM, TWO_RACKS
 from quorisk.kernels.engines.points import Point
 from quorisk.kernels.model import Model, closed_by

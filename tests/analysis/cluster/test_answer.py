@@ -9,7 +9,7 @@ import pytest
 from quorisk.analysis.cluster import answer as module
 from quorisk.analysis.cluster.answer import Effort, answer, as_json
 from quorisk.analysis.cluster.availability import Restarts, Writers, availability
-from quorisk.analysis.experiment.cluster import Placed
+from quorisk.analysis.experiment.placed import Placed
 from quorisk.kernels.cluster.setting import DISTINCT_RACKS, RANDOM, TWO_RACKS, Cluster, Thin
 from quorisk.say.quantities import YEAR_S
 from tests.analysis.cluster.clusters import cluster_of, outage, rack_outage

@@ -1,0 +1,227 @@
+"""A design on its cluster: what of it decides which entries are lost, and how many of them are at risk at any time."""
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from quorisk.kernels.cluster.placement import p_in_rack
+from quorisk.kernels.cluster.setting import DISTINCT_RACKS, NODE, RACK, TWO_RACKS, Cluster, Thin
+from quorisk.kernels.protocols import registry
+from quorisk.kernels.protocols.promises import Promise
+from quorisk.say.quantities import YEAR_S
+
+TABLE = "cluster"
+EVENTS = f"{TABLE}.events."
+
+
+def is_key(name: str) -> bool:
+    """Returns whether a dotted name is one of this table."""
+    return name.startswith(f"{TABLE}.")
+
+
+class Source(NamedTuple):
+    """From what a design's entries with few copies, or not on disk, follow."""
+
+    protocol: str
+    values: tuple[tuple[str, Any], ...]
+    """Of all keys, by dotted name."""
+    is_physical: bool
+    """Whether rates are a second's."""
+    promised: Promise
+
+
+class Placed(NamedTuple):
+    """A design and the cluster that it runs on."""
+
+    varied: dict[str, Any]
+    """Its values of the grid's keys, by dotted name."""
+    cluster: Cluster
+    ack_quorum: int | None
+    """None if the protocol has none."""
+    entry_bytes: float
+    """0 if neither the table nor the size of a node says it."""
+    restarts: float
+    """Of each node, a year."""
+    restart_time_s: float
+    outage_time_s: float
+    thin: tuple[Thin, ...] | None = ()
+    """Acknowledged entries that have fewer copies than the write quorum; None if the file does not tell how many."""
+    unflushed: float = 0.0
+    """Acknowledged entries that are not on disk, on average: an outage of the whole cluster takes them."""
+    refused: str = ""
+    """Why its losses cannot be told; empty if they can."""
+    write_needs: int | None = None
+    """The fewest replicas with which a write is acknowledged: the ack quorum, or min.insync.replicas; None if the
+    protocol's model has neither."""
+    replaced_after_s: float = math.inf
+    """How long a write waits for a node that is down until another one takes its place; NaN if that is not known."""
+    source: Source | None = None
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The values of all keys, by dotted name."""
+        return dict(self.source.values) if self.source else {}
+
+    @property
+    def per_second(self) -> float:
+        """Entries a second; 0 if the file does not tell."""
+        return _per_second(self.values, self.cluster) if self.source else 0.0
+
+    def figure(self, name: str) -> float:
+        """Returns a figure of it by its dotted name: of [cluster], or of what runs depend on; 0 if it has none."""
+        table, _, field = name.partition(".")
+        if name.startswith(EVENTS):
+            _, event, field = field.split(".")
+            return float(next((getattr(each, field) for each in self.cluster.events if each.name == event), 0.0))
+        if table == TABLE:
+            return float(getattr(self.cluster, field))
+        return float(dict(self.source.values).get(name, 0.0)) if self.source else 0.0
+
+    def with_figures(self, figures: Mapping[str, float]) -> "Placed":
+        """Returns the design under other figures, by dotted name, with the entries that have few copies then or are
+        not on disk."""
+        mine = {name.partition(".")[2]: value for name, value in figures.items() if is_key(name)}
+        plain = {name: value for name, value in mine.items() if "." not in name}
+        events = [
+            each._replace(
+                per_year=mine.get(f"events.{each.name}.per_year", each.per_year),
+                p_lost=mine.get(f"events.{each.name}.p_lost", each.p_lost),
+            )
+            for each in self.cluster.events
+        ]
+        placed = self._replace(cluster=self.cluster._replace(**plain, events=tuple(events)))  # type: ignore[arg-type]
+        if self.source is None or len(mine) == len(figures):
+            return placed
+        source = self.source._replace(values=tuple({**dict(self.source.values), **figures}.items()))
+        return placed._replace(source=source, **at_risk(source, placed.cluster))
+
+    def figure_in_file(self, name: str) -> float:
+        """Returns the value that the file gives a figure: a year's, in seconds or in bytes."""
+        return float(self.values[name])
+
+    def figures(self, given: Iterable[str]) -> list[str]:
+        """Returns the figures among these keys on which its losses may depend: those of [cluster] that are numbers and
+        not how nodes are arranged, and rates and probabilities of runs; that are not 0, or infinite."""
+        values = self.values
+        return [
+            name
+            for name in sorted(given)
+            if name.startswith((f"{TABLE}.", "rates.", "faults."))
+            and name not in _ARRANGED
+            and not (name.startswith(EVENTS) and name.endswith(".nodes"))
+            and not isinstance(values.get(name, True), bool | str)
+            and 0.0 < values[name] < math.inf
+            and (is_key(name) or isinstance(values[name], float))
+        ]
+
+    def is_other(self, other: "Placed") -> bool:
+        """Returns whether what it may lose differs from what another may."""
+        return self._replace(source=None) != other._replace(source=None)
+
+
+COUNTS = frozenset({f"{TABLE}.nodes", f"{TABLE}.repair_workers"})
+_ARRANGED = frozenset(f"{TABLE}.{name}" for name in ("racks", "scatter_width", "batches", "lifetime_shape"))
+_TIMES = frozenset(
+    f"{TABLE}.{name}" for name in ("retention", "detection_delay", "restart_time", "outage_time", "service_life")
+)
+
+
+def written(key: str, value: float) -> str:
+    """Returns a figure of [cluster], in its own unit, as an override has it."""
+    return f"{value!r} s" if key in _TIMES else f"{value:.0f}" if key in COUNTS else repr(value)
+
+
+RATES: Mapping[str, Callable[[Placed], float]] = {
+    "node_losses": lambda placed: placed.cluster.node_loss * placed.cluster.nodes,
+    "node_restarts": lambda placed: placed.restarts * placed.cluster.nodes,
+    "writes": lambda placed: placed.per_second * YEAR_S,
+}
+"""How often a scenario happens, by the word for it: of all nodes together, a year."""
+
+
+def rate_of(word: str, placed: Placed) -> float:
+    """Returns how often something happens that has a word of RATES, or is an event of the table, such as
+    "events.power_outage": of all nodes and racks together, a year."""
+    if word in RATES:
+        return RATES[word](placed)
+    [event] = [each for each in placed.cluster.events if f"events.{each.name}" == word]
+    return event.per_year * {RACK: placed.cluster.racks, NODE: placed.cluster.nodes}.get(event.scope, 1)
+
+
+def _hits() -> Iterator[tuple[str, Callable[[Placed], float]]]:
+    """How many entries or ledgers an event touches: all of them, or those with a copy on one node, or in one rack."""
+
+    def told(kind: str, where: Callable[[Cluster], float]) -> Callable[[Placed], float]:
+        def count(placed: Placed) -> float:
+            cluster = placed.cluster
+            if kind == "entries":  # on the nodes of its write set alone
+                cluster = cluster._replace(ensemble_size=cluster.write_quorum)
+            return float(getattr(cluster, kind)) * where(cluster)
+
+        return count
+
+    for kind, words in {"entries": ("entries", "records"), "ledgers": ("ledgers", "partitions")}.items():
+        on_node = told(kind, lambda cluster: cluster.ensemble_size / cluster.nodes)
+        in_rack = told(kind, p_in_rack)
+        for word in words:
+            yield word, told(kind, lambda _: 1.0)
+            yield from ((f"{node}_{word}", on_node) for node in ("node", "bookie", "broker"))
+            yield from ((f"{rack}_{word}", in_rack) for rack in ("rack", "zone"))
+
+
+HITS: Mapping[str, Callable[[Placed], float]] = dict(_hits())
+"""How many objects each event of a scenario touches, by the words for it."""
+
+
+def at_risk(source: Source, cluster: Cluster) -> dict[str, Any]:
+    """What `Placed` says of entries that have few copies or are not on disk."""
+    values = dict(source.values)
+    ack_quorum = values.get("model.ack_quorum") or cluster.write_quorum
+    is_thin = ack_quorum < cluster.write_quorum
+    thin = _thin(source.protocol, values, cluster, source.is_physical) if is_thin else ()
+    unflushed, refused = _unflushed(source.protocol, values, cluster, source.is_physical, source.promised)
+    return {"thin": thin, "unflushed": unflushed, "refused": refused}
+
+
+def _thin(protocol: str, values: Mapping[str, Any], cluster: Cluster, is_physical: bool) -> tuple[Thin, ...] | None:
+    """Entries on few copies, by Little's law: entries a second x mean time; and of those stored, what stays so."""
+    few_copies, per_second = registry.few_copies(protocol), _per_second(values, cluster)
+    if not (few_copies and is_physical and per_second):
+        return None
+    found: list[Thin] = []
+    for copies, few in few_copies(values).items():
+        found += [Thin(copies, per_second * few.time, True), Thin(copies, cluster.entries * few.p_stays, False)]
+    return tuple(each for each in found if each.number > 0.0)
+
+
+def _per_second(values: Mapping[str, Any], cluster: Cluster) -> float:
+    """Entries a second; 0 if the file does not tell."""
+    per_second, retention_s = values[f"{TABLE}.entries_per_second"], values[f"{TABLE}.retention"]
+    return float(per_second or (cluster.entries / retention_s if retention_s else 0.0))
+
+
+def _unflushed(
+    protocol: str, values: Mapping[str, Any], cluster: Cluster, is_physical: bool, promised: Promise
+) -> tuple[float, str]:
+    """Acknowledged entries that are not on disk, by Little's law; and why losses cannot be told, empty if they can."""
+    if promised.asked < promised.stored:
+        told = "what only its leader has is lost when that fails, which no cluster counts yet"
+        return 0.0, f'variant.acks = "1": {told}; with [{TABLE}], give "all"'
+    events = [event for event in cluster.events if event.takes_unflushed and event.per_year]
+    if promised.on_disk or not events:
+        return 0.0, ""
+    first, racks = f"{EVENTS}{events[0].name}", [event for event in events if event.scope == RACK]
+    unflushed_for, per_second = registry.unflushed_for(protocol), _per_second(values, cluster)
+    told = "it takes what is acknowledged and not on disk yet"
+    if unflushed_for is None:
+        return 0.0, f"{first}: {told}, and {protocol} does not tell how much that is; let it be on disk first"
+    if racks and cluster.placement not in (TWO_RACKS, DISTINCT_RACKS):
+        allowed = f"{TWO_RACKS} or {DISTINCT_RACKS}, as {told}, and all copies may be in that rack"
+        return 0.0, f'{TABLE}.placement = "{cluster.placement}": with [{EVENTS}{racks[0].name}], {allowed}'
+    if not (is_physical and per_second):
+        wanted = f"{TABLE}.entries_per_second and {TABLE}.retention, and from rates in seconds (a profile)"
+        return 0.0, f"{first}: {told}; how much that is follows from {wanted}: give these"
+    unflushed = per_second * unflushed_for(values)
+    if unflushed > cluster.entries:
+        return unflushed, f"{first}: {told}, and by the rate of flushes that is more than is stored"
+    return unflushed, ""
