@@ -7,6 +7,7 @@ VENV    := .venv
 BIN     := $(VENV)/bin
 UNREAD  := 'site-packages/(.*/tests|debugpy|mypyc?|pip|pkg_resources|setuptools)/'
 PIP     := $(BIN)/python -m pip install --no-compile --disable-pip-version-check --quiet
+GALLERY := docs/gallery
 STAMP   := $(VENV)/.quorisk-installed
 CLASSES := $(VENV)/spark.jsa
 
@@ -29,7 +30,7 @@ QUICK = tests/analysis/experiment tests/analysis/statistics tests/kernels/engine
     tests/sparkjobs/test_settings.py tests/sparkjobs/test_files.py tests/sparkjobs/test_ledger.py tests/analysis/decision/test_verdict.py
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-here test-cluster quick lint gallery bench wheel clean
+.PHONY: help setup demo test test-all test-here test-cluster quick lint gallery counterexamples notebook bench wheel clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -65,7 +66,31 @@ lint: $(STAMP) ## ruff (rules and format), mypy, and the rules of who imports wh
 	@$(BIN)/lint-imports --no-logo --no-cache
 
 gallery: $(CLASSES) ## draw the README's figures from real sweeps
-	@$(WITH_JAVA) $(BIN)/python scripts/gallery.py
+	@$(WITH_JAVA) for name in pulsar demo kafka_variants; do \
+	    $(BIN)/quorisk run configs/$$name.toml --out results/$$name --resume || exit; done
+	@cp results/pulsar/figures/incidents.svg $(GALLERY)/pulsar_incidents.svg
+	@for figure in loss_data_loss heat_map_data_loss outcomes; do \
+	    cp results/demo/figures/$$figure.svg $(GALLERY)/demo_$$figure.svg; done
+	@for figure in heat_map_data_loss cost_data_loss distribution; do \
+	    cp results/kafka_variants/figures/$$figure.svg $(GALLERY)/kafka_variants_$$figure.svg; done
+	@$(BIN)/quorisk compare configs/defect1.toml --ablation --set run.runs=1000000 --plot $(GALLERY)/ablation.svg
+
+# With little memory the counterexamples of BookKeeper come from random runs. The README's recovery of defect 2 tells the
+# metadata store of a new ensemble at once.
+TRACE = $(BIN)/quorisk trace --memory 64MiB --format svg
+counterexamples: $(STAMP) ## draw the counterexamples of docs/gallery
+	@$(TRACE) configs/defect1.toml --invariant NoDivergenceBetweenClientAndMetaData --out $(GALLERY)/defect1.svg
+	@$(TRACE) configs/defect2.toml --invariant OnlyValidFragments --out $(GALLERY)/defect2.svg \
+	    --set variant.defer_recovery_ensemble_change=false
+	@$(TRACE) configs/defect3.toml --invariant NoDivergenceBetweenClientAndMetaData --out $(GALLERY)/defect3.svg
+	@$(TRACE) configs/kip101.toml --invariant StrongIsr --out $(GALLERY)/kip101.svg
+	@$(TRACE) configs/last_replica_standing.toml --invariant LeaderCompletenessProperty \
+	    --out $(GALLERY)/last_replica_standing.svg
+	@$(TRACE) configs/all_copies_lost.toml --invariant NoCommittedRecordLostGlobally --out $(GALLERY)/all_copies_lost.svg
+	@$(TRACE) configs/leaked_ledger.toml --invariant CompactedLedgerLeak --out $(GALLERY)/leaked_ledger.svg
+
+notebook: $(STAMP) ## run docs/notebook.ipynb again, and keep what its cells show
+	@$(BIN)/jupyter execute --inplace --NbClientApp.record_timing=False docs/notebook.ipynb
 
 bench: $(STAMP) ## measure the engines on this machine
 	@$(BIN)/quorisk bench

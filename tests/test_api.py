@@ -15,11 +15,11 @@ from nbclient import NotebookClient
 
 import quorisk as q
 from quorisk.kernels.errors import ConfigError
-from scripts.notebook import NOTEBOOK
 from tests.analysis.experiment.files import BOOKKEEPER
 from tests.analysis.rates.stats import row, write
 from tests.support import FLIPPING_FILE, ROOT, SMALL_FILE
 
+NOTEBOOK = ROOT / "docs" / "notebook.ipynb"
 TIMES = ("seconds", "compile_s", "steps_per_s", "runs_per_s", "build_s", "solve_s", "threads")
 
 

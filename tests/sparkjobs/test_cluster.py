@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from quorisk.sparkjobs import folder
-from scripts import cluster
+from tests.sparkjobs import standalone
 from tests.sparkjobs.listening import addresses, beyond, family
 from tests.support import ROOT
 
@@ -36,11 +36,11 @@ def parts(tmp_path_factory):
     """A master, and two workers with a core each."""
     place = tmp_path_factory.mktemp("cluster")
     with ExitStack() as stack:
-        master = stack.enter_context(cluster.master(place))
-        workers = [stack.enter_context(cluster.worker(place, number, master.url, 1)) for number in range(2)]
+        master = stack.enter_context(standalone.master(place))
+        workers = [stack.enter_context(standalone.worker(place, number, master.url, 1)) for number in range(2)]
 
         def replace(number):
-            workers[number] = stack.enter_context(cluster.worker(place, number, master.url, 1))
+            workers[number] = stack.enter_context(standalone.worker(place, number, master.url, 1))
 
         listening = addresses(pid for part in (master, *workers) for pid in family(part.process.pid))
         assert listening
@@ -139,7 +139,7 @@ def test_a_cluster_without_the_package_gives_the_same_table_and_a_worker_that_is
     before = wait_for_rows(running, out)
     processes = (running, *(part.process for part in workers))  # those of driver and executors among them
     assert not beyond(addresses(pid for each in processes for pid in family(each.pid)))
-    cluster.end(workers[0].process, signal.SIGKILL)
+    standalone.end(workers[0].process, signal.SIGKILL)
     assert before < RUNS * POINTS / 2
     finished(running)
     replace(0)

@@ -21,7 +21,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from scripts import cluster
+from tests.sparkjobs import standalone
 from tests.sparkjobs.listening import family
 from tests.support import SMALL_FILE
 from tests.validation.page import ROOT, Check
@@ -131,12 +131,12 @@ class Cluster:
 
     def __init__(self, stack: ExitStack, folder: Path) -> None:
         self._stack, self._folder, self._number = stack, folder, 0
-        self.url = stack.enter_context(cluster.master(folder)).url
+        self.url = stack.enter_context(standalone.master(folder)).url
         self.workers = [self._worker(), self._worker()]
 
-    def _worker(self) -> cluster.Part:
+    def _worker(self) -> standalone.Part:
         self._number += 1
-        return self._stack.enter_context(cluster.worker(self._folder, self._number, self.url, 1))
+        return self._stack.enter_context(standalone.worker(self._folder, self._number, self.url, 1))
 
     def victim(self, target: str, chance: random.Random) -> int | None:
         """The Java of a worker, or of one of its executors, if there is one yet."""
@@ -147,7 +147,7 @@ class Cluster:
         """Starts a worker in the place of one that was killed."""
         for i, worker in enumerate(self.workers):
             if worker.process.poll() is not None:
-                cluster.end(worker.process, signal.SIGKILL)
+                standalone.end(worker.process, signal.SIGKILL)
                 self.workers[i] = self._worker()
 
 

@@ -5,13 +5,23 @@ from functools import cache
 from quorisk.analysis.estimate.estimate import only_point
 from quorisk.analysis.experiment import config
 from quorisk.analysis.traces import find
-from scripts.counterexamples import SHOWCASES
 from tests.support import ROOT
 
 CONFIGS = ROOT / "configs"
 MEMORY = 64 << 20
 NO_MEMORY = 1 << 10
 """Not even for the beginning of a search."""
+SHOWCASES = {
+    "defect1": ("defect1.toml", "NoDivergenceBetweenClientAndMetaData", ()),
+    # the README's recovery tells the metadata store of a new ensemble at once
+    "defect2": ("defect2.toml", "OnlyValidFragments", ("variant.defer_recovery_ensemble_change=false",)),
+    "defect3": ("defect3.toml", "NoDivergenceBetweenClientAndMetaData", ()),
+    "kip101": ("kip101.toml", "StrongIsr", ()),
+    "last_replica_standing": ("last_replica_standing.toml", "LeaderCompletenessProperty", ()),
+    "all_copies_lost": ("all_copies_lost.toml", "NoCommittedRecordLostGlobally", ()),
+    "leaked_ledger": ("leaked_ledger.toml", "CompactedLedgerLeak", ()),
+}
+"""By picture of `make counterexamples`: configuration, invariant, overrides."""
 DEPTHS = {
     "defect1": 18,
     "defect2": 21,

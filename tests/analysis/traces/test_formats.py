@@ -15,8 +15,7 @@ from quorisk.kernels.ops import bits
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.protocols.bookkeeper import MODEL as BOOKKEEPER
 from quorisk.kernels.telling import Function, Message, Set
-from scripts.counterexamples import SHOWCASES
-from tests.analysis.traces.showcases import showcase
+from tests.analysis.traces.showcases import SHOWCASES, showcase
 from tests.support import ROOT, params_of, random_walks
 
 DATA = ROOT / "tests" / "data"

@@ -14,8 +14,7 @@ from quorisk.kernels.model import closed_by, leaves, num_words
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.rule import loss_names
 from quorisk.kernels.stepper import stepper
-from scripts.counterexamples import SHOWCASES
-from tests.analysis.traces.showcases import DEPTHS, showcase
+from tests.analysis.traces.showcases import DEPTHS, SHOWCASES, showcase
 from tests.kernels.protocols.compiled import assert_agrees, by_numba
 from tests.support import params_of, random_walks, values_of
 

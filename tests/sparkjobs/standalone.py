@@ -1,21 +1,16 @@
-#!/usr/bin/env python3
-"""A Spark standalone cluster on this machine alone: a master and workers from the installed PySpark, until Ctrl-C.
+"""A Spark standalone cluster on this machine alone: a master and workers from the installed PySpark.
 
-    .venv/bin/python scripts/cluster.py --workers 2 --cores 1
-
-prints the master's URL, for `quorisk run --master`. Nothing of it can be reached from other machines.
+Nothing of it can be reached from other machines.
 """
 
-import argparse
 import os
 import re
 import signal
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from pyspark.find_spark_home import _find_spark_home
@@ -92,26 +87,3 @@ def end(process: "subprocess.Popen[bytes]", how: signal.Signals) -> None:
     with suppress(ProcessLookupError):
         os.killpg(process.pid, how)
     process.wait()
-
-
-def main() -> None:
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--cores", type=int, default=1, help="of each worker")
-    parser.add_argument("--memory", default="1g", help="of each worker")
-    parser.add_argument("--dir", type=Path, help="for logs and executors (a temporary folder if not given)")
-    given = parser.parse_args()
-    with TemporaryDirectory() as temporary:
-        folder = given.dir or Path(temporary)
-        folder.mkdir(parents=True, exist_ok=True)
-        with ExitStack() as stack, suppress(KeyboardInterrupt):
-            url = stack.enter_context(master(folder)).url
-            for number in range(given.workers):
-                stack.enter_context(worker(folder, number, url, given.cores, given.memory))
-            print(url, flush=True)
-            signal.pause()
-
-
-if __name__ == "__main__":
-    main()
