@@ -14,6 +14,12 @@
     per_year = 1                        # of each rack or node, if that is the scope
     p_lost = 0.0075                     # of each node in it: it does not come back
 
+    [cluster.events.old_disks]          # nodes that are not like the others
+    scope = "node"
+    nodes = 5                           # which of them: so many from `first_node` on
+    per_year = "6 % / year"             # beside node_loss, which all of them have
+    p_lost = 1
+
 How many copies there are is the design's: it comes from [model]. A rate without a unit is a year's. What may be left
 out is 0 where it is not given. `scatter_width` is of copysets alone, and else without effect.
 """
@@ -33,6 +39,7 @@ from quorisk.kernels.cluster.setting import (
     COPYSETS,
     DISTINCT_RACKS,
     MOST_COPIES,
+    NODE,
     PLACEMENTS,
     RACK,
     RANDOM,
@@ -155,6 +162,7 @@ def keys(events: Iterable[str] = ()) -> dict[str, Key]:
         kinds |= {
             f"events.{event}.scope": (choice(SCOPES), CLUSTER),
             f"events.{event}.nodes": (count(1, MOST_NODES), 0),
+            f"events.{event}.first_node": (count(1, MOST_NODES), 0),
             f"events.{event}.per_year": (rate, None),
             f"events.{event}.p_lost": (probability, None),
             f"events.{event}.takes_unflushed": (SWITCH, ""),
@@ -233,19 +241,26 @@ def arranged(protocol: str, values: Mapping[str, Any]) -> Cluster:
 def _events(mine: Mapping[str, Any]) -> Iterator[Event]:
     """The events of the table. Raises ConfigError."""
     for name in dict.fromkeys(key.split(".")[1] for key in mine if key.startswith("events.")):
-        scope, nodes, per_year, p_lost, unflushed = (
-            mine[f"events.{name}.{field}"] for field in ("scope", "nodes", "per_year", "p_lost", "takes_unflushed")
+        scope, nodes, first, per_year, p_lost, unflushed = (
+            mine[f"events.{name}.{field}"]
+            for field in ("scope", "nodes", "first_node", "per_year", "p_lost", "takes_unflushed")
         )
         if scope == BATCH and not 1 <= nodes <= mine["nodes"]:
             allowed = f"the nodes of a batch, from 1 to {TABLE}.nodes ({mine['nodes']})"
             raise _wrong(mine, f"events.{name}.nodes", allowed)
-        if scope != BATCH and nodes:
-            raise _wrong(mine, f"events.{name}.nodes", f'for scope = "{BATCH}" only')
+        if scope not in (BATCH, NODE) and nodes:
+            raise _wrong(mine, f"events.{name}.nodes", f'for scope = "{BATCH}" or "{NODE}" only')
+        if first and not (scope == NODE and nodes):
+            raise _wrong(mine, f"events.{name}.first_node", f'for scope = "{NODE}" with `nodes` only')
+        if scope == NODE and max(first, 1) + nodes - 1 > mine["nodes"]:
+            field = "first_node" if nodes <= mine["nodes"] else "nodes"
+            allowed = f"the last of these nodes is at most number {TABLE}.nodes ({mine['nodes']})"
+            raise _wrong(mine, f"events.{name}.{field}", allowed)
         if unflushed is True and scope not in (CLUSTER, RACK):
             allowed = f'for scope = "{CLUSTER}" or "{RACK}" only, as it is not told how much lies on such nodes alone'
             raise _wrong(mine, f"events.{name}.takes_unflushed", allowed)
         takes_unflushed = scope in (CLUSTER, RACK) if unflushed == "" else unflushed
-        yield Event(name, scope, float(per_year), float(p_lost), nodes, takes_unflushed)
+        yield Event(name, scope, float(per_year), float(p_lost), nodes, takes_unflushed, max(first - 1, 0))
 
 
 def _wrong(mine: Mapping[str, Any], name: str, allowed: str) -> ConfigError:

@@ -24,7 +24,7 @@ _SAME = 1e-9
 def _repair(here: Cluster) -> float | None:
     """Copies are made again after the detection delay and, on average, half the time that all of a node's take."""
     mean = here.detection_delay + here.repair_time / 2.0
-    return 1.0 / (mean * YEAR_S) if here.node_loss and mean else None
+    return 1.0 / (mean * YEAR_S) if here.lost_alone and mean else None
 
 
 def _p_lost(scope: str) -> Callable[[Cluster], float | None]:
@@ -38,7 +38,7 @@ def _p_lost(scope: str) -> Callable[[Cluster], float | None]:
 
 
 _TOLD: Mapping[str, Callable[[Cluster], float | None]] = {
-    "node_loss": lambda here: here.node_loss / YEAR_S or None,
+    "node_loss": lambda here: here.lost_alone / YEAR_S or None,
     "repair": _repair,
     "p_lost_in_outage": _p_lost(CLUSTER),
     "p_lost_in_rack_outage": _p_lost(RACK),

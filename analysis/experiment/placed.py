@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from quorisk.kernels.cluster.placement import p_in_rack
-from quorisk.kernels.cluster.setting import DISTINCT_RACKS, NODE, RACK, TWO_RACKS, Cluster, Thin
+from quorisk.kernels.cluster.setting import DISTINCT_RACKS, RACK, TWO_RACKS, Cluster, Thin
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.protocols.promises import Promise
 from quorisk.say.quantities import YEAR_S
@@ -108,7 +108,7 @@ class Placed(NamedTuple):
             for name in sorted(given)
             if name.startswith((f"{TABLE}.", "rates.", "faults."))
             and name not in _ARRANGED
-            and not (name.startswith(EVENTS) and name.endswith(".nodes"))
+            and not (name.startswith(EVENTS) and name.endswith((".nodes", ".first_node")))
             and not isinstance(values.get(name, True), bool | str)
             and 0.0 < values[name] < math.inf
             and (is_key(name) or isinstance(values[name], float))
@@ -145,7 +145,7 @@ def rate_of(word: str, placed: Placed) -> float:
     if word in RATES:
         return RATES[word](placed)
     [event] = [each for each in placed.cluster.events if f"events.{each.name}" == word]
-    return event.per_year * {RACK: placed.cluster.racks, NODE: placed.cluster.nodes}.get(event.scope, 1)
+    return event.per_year * sum(placed.cluster.scopes_of(event).values())
 
 
 def _hits() -> Iterator[tuple[str, Callable[[Placed], float]]]:

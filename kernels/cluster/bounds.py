@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from functools import cache, cached_property
-from math import comb, inf, perm
+from math import comb, factorial, inf, perm
 from typing import NamedTuple
 
 from quorisk.kernels.cluster import placement
-from quorisk.kernels.cluster.setting import DISTINCT_RACKS, MOST_COPIES, RACK, TWO_RACKS, Cluster, units
-from quorisk.kernels.cluster.ticks import ANYWHERE, Past, Tick
+from quorisk.kernels.cluster.setting import DISTINCT_RACKS, MOST_COPIES, TWO_RACKS, Cluster, units
+from quorisk.kernels.cluster.ticks import ANYWHERE, Past, Tick, some_nodes, ticks
 
 INCIDENTS, ENTRIES = WHAT = ("incidents", "entries")
 """What is asked: P(anything is lost) at a tick, or the expected number of entries."""
@@ -67,13 +67,16 @@ class Bounds:
         """The same on average over nodes that are drawn, for each set of so many places that they take."""
         if not self.known:
             return self.on_a_set(copies)
-        # drawing more than one of them from the same rack is likelier than anywhere
-        racked = copies > 1 and any(each.scope == RACK and each.per_year > 0 for each in self.cluster.events)
-        near = max(perm(self.cluster.nodes, copies) / self._in_a_rack(size, copies) for size in self.cluster.rack_sizes)
-        return (max(1.0, near) if racked else 1.0) / comb(self.cluster.nodes, copies)
+        likeliest = [1.0]  # chances of certain nodes at so many places, over the ticks that these may belong to
+        for k in range(1, copies + 1):
+            parts = ((likeliest[k - c], rack, c) for c in range(1, k + 1) for rack in self._racks)
+            likeliest.append(max(rest / self.weight(rack, c) for rest, rack, c in parts))
+        return factorial(copies) * likeliest[copies]
 
-    def _in_a_rack(self, size: int, copies: int) -> float:
-        return self.cluster.rack_sizes[size] * perm(size, copies) or inf
+    @cached_property
+    def _racks(self) -> set[int]:
+        """Where ticks take nodes: `Tick.rack`."""
+        return {ANYWHERE, *(tick.rack for tick in ticks(self.cluster)[0])}
 
     def linear(self, moments: Sequence[float], now: Tick) -> float:
         """The bound of what a tick loses that does not stop at 1, on average over the nodes down before.
@@ -109,7 +112,7 @@ class Bounds:
                 continue
             earlier = [] if unit.only_now else before
             sets = self._sets([*earlier, now], unit.copies) - self._sets(earlier, unit.copies)
-            one_rack = now.rack != ANYWHERE and not before and self.cluster.placement == TWO_RACKS
+            one_rack = now.rack > 0 and not before and self.cluster.placement == TWO_RACKS
             if i == 0 and one_rack and not self.known:
                 continue  # no write set is in one rack
             chance = sets * self.on_a_set(unit.copies)
@@ -124,7 +127,7 @@ class Bounds:
             return float(comb(sum(each.lost for each in taken), copies))
         sets = [1.0] + [0.0] * copies
         for each in taken:
-            most = 1 if each.rack != ANYWHERE else copies
+            most = 1 if each.rack > 0 else copies
             sets = [sum(comb(each.lost, i) * sets[j - i] for i in range(min(j, most) + 1)) for j in range(copies + 1)]
         return sets[copies]
 
@@ -145,9 +148,10 @@ class Bounds:
 
     def weight(self, rack: int, count: int) -> float:
         """One by the chance that certain nodes are at so many certain places of a tick."""
-        if rack == ANYWHERE or count == 0:
-            return float(perm(self.cluster.nodes, count))
-        return self._in_a_rack(rack, count)
+        if rack > 0 and count > 0:
+            return self.cluster.rack_sizes[rack] * perm(rack, count) or inf
+        nodes = self.cluster.nodes if rack >= ANYWHERE else some_nodes(self.cluster, rack).nodes
+        return float(perm(nodes, count)) or inf
 
 
 def moments_of(past: Sequence[tuple[int, float]]) -> list[float]:

@@ -27,6 +27,7 @@ class Places(NamedTuple):
     member: np.ndarray  # int64 [group, place]
     least: int
     """How many of a group's nodes have to be down for a loss."""
+    some: np.ndarray  # int64 [event, 2]: the first of the nodes that it may happen to, and how many they are
 
 
 class Room(NamedTuple):
@@ -47,19 +48,27 @@ def _num_racks(size, places):
     return places.num_large if size == places.large else len(places.first) - 1 - places.num_large
 
 
+@jitable
+def nodes_of(rack, places):
+    """The first node that a tick outside of racks may take, and how many such nodes there are."""
+    if rack < ANYWHERE:
+        return places.some[ANYWHERE - 1 - rack, 0], places.some[ANYWHERE - 1 - rack, 1]
+    return 0, places.nodes
+
+
 @jitable_apart
 def _weight(rack, count, places):
     """`Bounds.weight`: one by the chance that certain nodes are at so many certain places of a tick."""
-    weight, nodes = 1.0, places.nodes if rack == ANYWHERE else rack
+    weight, nodes = 1.0, rack if rack > 0 else nodes_of(rack, places)[1]
     for i in range(count):
         weight *= nodes - i
-    return weight if rack == ANYWHERE or count == 0 else weight * _num_racks(rack, places)
+    return weight if rack < 0 or count == 0 else weight * _num_racks(rack, places)
 
 
 @jitable_apart
 def begin_with_a_group(last, places, room, history):
     """Puts some members of a group at places of ticks that matter. Returns how many ways there are to do that; 0 if it
-    cannot be done so, as nodes of one tick are to be in several racks."""
+    cannot be done so, as nodes of one tick are to be in several racks, or it does not happen to them."""
     num = 0
     for i in range(last + 1):
         for j in range(history.first[i], history.first[i + 1]):
@@ -80,7 +89,10 @@ def begin_with_a_group(last, places, room, history):
     for i in range(last + 1):
         rack = -1
         for j in range(history.first[i], history.first[i + 1]):
-            if history.rack[i] != ANYWHERE and room.forced[j] >= 0:
+            begins, among = nodes_of(history.rack[i], places)
+            if room.forced[j] >= 0 and not begins <= room.forced[j] < begins + among:
+                return 0.0
+            if history.rack[i] > 0 and room.forced[j] >= 0:
                 its = np.searchsorted(places.first, room.forced[j], "right") - 1
                 if places.first[its + 1] - places.first[its] != history.rack[i] or (rack >= 0 and its != rack):
                     return 0.0

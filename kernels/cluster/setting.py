@@ -40,10 +40,13 @@ class Event(NamedTuple):
     per_year: float
     """How often it happens: to the cluster, or to some batch of its nodes; or to each rack, or to each node."""
     p_lost: float
-    batch: int = 0
-    """The nodes of a batch, which are other ones each time."""
+    nodes: int = 0
+    """Number of nodes of a batch, which are other ones each time. With scope NODE, number of nodes to which it
+    happens, which are not like the others; 0 if it happens to all."""
     takes_unflushed: bool = False
     """Whether it takes what is in memory only, at all of its nodes and, of the whole cluster, at its writers."""
+    first: int = 0
+    """The first of these nodes; the others follow it."""
 
     @property
     def takes_writers(self) -> bool:
@@ -120,18 +123,33 @@ class Cluster(NamedTuple):
         return {
             CLUSTER: {self.nodes: 1},
             RACK: self.rack_sizes,
-            BATCH: {event.batch: 1},
-            NODE: {1: self.nodes},
+            BATCH: {event.nodes: 1},
+            NODE: {1: event.nodes or self.nodes},
         }[event.scope]
 
     def hits_of(self, event: Event) -> float:
-        """Returns how often a year an event takes a given node, if it is up."""
-        return event.per_year * event.p_lost * (event.batch / self.nodes if event.scope == BATCH else 1.0)
+        """Returns how often a year an event takes a node, if it is up, on average over nodes."""
+        return event.per_year * event.p_lost * ((event.nodes or self.nodes) / self.nodes)
 
     @property
     def hits(self) -> float:
-        """How often a tick takes a node, if it is up."""
+        """How often a tick takes a node, if it is up, on average over nodes."""
         return self.node_loss + sum(map(self.hits_of, self.events))
+
+    @property
+    def most_hits(self) -> float:
+        """How often a tick takes the node that is taken most often, if it is up."""
+        some = [event for event in self.events if event.scope == NODE and event.nodes]
+        of_all = self.hits - sum(map(self.hits_of, some))
+        more = [
+            sum(e.per_year * e.p_lost for e in some if e.first <= worst.first < e.first + e.nodes) for worst in some
+        ]
+        return of_all + max(more, default=0.0)
+
+    @property
+    def lost_alone(self) -> float:
+        """How often a year a node is lost with no other, on average over nodes."""
+        return self.node_loss + sum(self.hits_of(event) for event in self.events if event.scope == NODE)
 
     @property
     def outages(self) -> float:

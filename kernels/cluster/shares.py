@@ -17,13 +17,13 @@ import numpy as np
 from quorisk.kernels.cluster.bounds import ENTRIES
 from quorisk.kernels.cluster.draws import begin, below, exponential, new_stream, others, uniform
 from quorisk.kernels.cluster.fate import Down, compiled, kinds_of, room_for
-from quorisk.kernels.cluster.groups import Places, Room, begin_with_a_group, ways
+from quorisk.kernels.cluster.groups import Places, Room, begin_with_a_group, nodes_of, ways
 from quorisk.kernels.cluster.history import Repair, at, forget, no_history, nodes_up, seen_late
 from quorisk.kernels.cluster.placement import catalogue, law_of
 from quorisk.kernels.cluster.setting import Cluster, units
 from quorisk.kernels.cluster.sizes import IN_ENTRIES, IN_LEDGERS, Sizes, bin_of, draw_size, no_sizes
 from quorisk.kernels.cluster.strata import Row, Strata
-from quorisk.kernels.cluster.ticks import ANYWHERE, Past, Tick
+from quorisk.kernels.cluster.ticks import Past, Tick
 from quorisk.kernels.ops import jitable_apart
 
 CHUNK = 4096
@@ -105,7 +105,7 @@ def draw(
     law, kinds = law_of(cluster), kinds_of(units(cluster))
     table, before, now = _table(rows), _kinds(found.past, cluster), _kinds(found.now, cluster)
     taken = max(sum(found.past[i].lost for i in row.past) for row in rows)
-    hits = sum(each.rate * each.lost for each in found.past) / cluster.nodes
+    hits = cluster.most_hits
     late, queue = hits * found.memory * taken, cluster.repair_queue
     per_late = hits if queue else hits / late if late else 0.0
     limits = Limits(what == ENTRIES, what != ENTRIES or queue, found.memory, cluster.window(1), per_late)
@@ -158,7 +158,8 @@ def _kinds(ticks: tuple[Past | Tick, ...], cluster: Cluster) -> Kinds:
 def _places(cluster: Cluster, least: int) -> Places:
     large, num_large = max(cluster.rack_sizes.items())
     member = np.array(catalogue(cluster), np.int64).reshape(-1, cluster.ensemble_size)
-    return Places(cluster.nodes, np.array(cluster.rack_starts, np.int64), num_large, large, member, least)
+    some = np.array([(event.first, event.nodes) for event in cluster.events], np.int64).reshape(-1, 2)
+    return Places(cluster.nodes, np.array(cluster.rack_starts, np.int64), num_large, large, member, least, some)
 
 
 def _room(cluster: Cluster, ticks: int, taken: int) -> Room:
@@ -271,8 +272,8 @@ def _nodes(last, places, room, history):
         for j in range(first, end):
             if room.forced[j] >= 0:
                 known = room.forced[j]
-        begins, among = 0, places.nodes
-        if history.rack[i] != ANYWHERE:
+        begins, among = nodes_of(history.rack[i], places)
+        if history.rack[i] > 0:
             rack = _rack(history.rack[i], known, places, room)
             begins, among = places.first[rack], history.rack[i]
         for j in range(first, end):

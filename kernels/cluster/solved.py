@@ -13,7 +13,7 @@ from quorisk.kernels.cluster.bounds import INCIDENTS
 from quorisk.kernels.cluster.draws import log_none
 from quorisk.kernels.cluster.fate import Down, compiled, fate, kinds_of, room_for
 from quorisk.kernels.cluster.setting import DISTINCT_RACKS, RANDOM, TWO_RACKS, Cluster, units
-from quorisk.kernels.cluster.ticks import ANYWHERE, Past, Tick
+from quorisk.kernels.cluster.ticks import ANYWHERE, Past, Tick, some_nodes
 
 _MOST_LOST, _MOST_PATTERNS = 30, 500
 """Nodes that are lost at once, and ways in which they may lie in racks, that are looked at one by one."""
@@ -61,6 +61,10 @@ class Solver:
         by_size: dict[int, list[int]] = {}  # first nodes of racks
         for first, end in pairwise(cluster.rack_starts):
             by_size.setdefault(end - first, []).append(first)
+        if now.rack < ANYWHERE:
+            event = some_nodes(cluster, now.rack)
+            yield from ((1.0 / event.nodes, [event.first + i]) for i in range(event.nodes))
+            return
         if now.rack != ANYWHERE:
             yield 1.0, [by_size[now.rack][0] + i for i in range(now.lost)]
             return

@@ -5,10 +5,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import betainc, gammaln, xlog1py, xlogy
 
-from quorisk.kernels.cluster.setting import RACK, SINGLES, Cluster
+from quorisk.kernels.cluster.setting import NODE, RACK, SINGLES, Cluster, Event
 
 ANYWHERE = -1
-"""In place of a rack's size: a tick takes any nodes."""
+"""In place of a rack's size: a tick takes any nodes. Below it: one of the nodes of an event, see `some_nodes`."""
 
 
 class Tick(NamedTuple):
@@ -16,7 +16,7 @@ class Tick(NamedTuple):
 
     cause: str
     rack: int
-    """The size of the rack in which it takes nodes; or ANYWHERE."""
+    """The size of the rack in which it takes nodes; or ANYWHERE, or below."""
     lost: int
     rate: float
     """A year."""
@@ -47,9 +47,13 @@ def ticks(cluster: Cluster, negligible: float = 1e-30) -> tuple[list[Tick], floa
     found, left_out = [], 0.0
     if cluster.node_loss > 0:
         found.append(Tick(SINGLES, ANYWHERE, 1, cluster.nodes * cluster.node_loss))
-    groups = [(event, *group) for event in cluster.events for group in cluster.scopes_of(event).items()]
-    for event, nodes, number in groups:
+    groups = [
+        (i, event, *group) for i, event in enumerate(cluster.events) for group in cluster.scopes_of(event).items()
+    ]
+    for i, event, nodes, number in groups:
         rate, rack = event.per_year * number, nodes if event.scope == RACK else ANYWHERE
+        if event.scope == NODE and event.nodes:
+            rack = ANYWHERE - 1 - i
         for lost in range(1, nodes + 1 if rate > 0 else 0):
             chance = float(p_lost(nodes, event.p_lost, lost))
             found.append(Tick(event.name, rack, lost, rate * chance, event.takes_writers))
@@ -58,6 +62,11 @@ def ticks(cluster: Cluster, negligible: float = 1e-30) -> tuple[list[Tick], floa
                 left_out += rate * rest
                 break
     return [tick for tick in found if tick.rate > 0], left_out
+
+
+def some_nodes(cluster: Cluster, rack: int) -> Event:
+    """Returns the event to whose nodes alone a tick happens, by its `rack` below ANYWHERE."""
+    return cluster.events[ANYWHERE - 1 - rack]
 
 
 def p_lost(nodes: int, p: float, lost: "int | np.ndarray") -> "float | np.ndarray":

@@ -16,7 +16,7 @@ from quorisk.kernels.cluster.draws import SIZES, YEARS, begin, below, exponentia
 from quorisk.kernels.cluster.fate import Down, compiled, fate, kinds_of, room_for
 from quorisk.kernels.cluster.history import Repair, nodes_up, share_missing
 from quorisk.kernels.cluster.placement import law_of
-from quorisk.kernels.cluster.setting import RACK, Cluster, units
+from quorisk.kernels.cluster.setting import NODE, RACK, Cluster, Event, units
 from quorisk.kernels.cluster.sizes import BINS, IN_ENTRIES, IN_LEDGERS, bin_of, draw_size
 from quorisk.kernels.cluster.ticks import p_lost
 from quorisk.kernels.errors import RunError
@@ -67,6 +67,7 @@ class Rates(NamedTuple):
     total: float
     events: np.ndarray  # float64 by event, added up; the rest is nodes lost alone
     in_a_rack: np.ndarray  # bool by event
+    some: np.ndarray  # int64 [event, 2]: the first of the nodes that it may happen to, and how many they are
     takes_writers: np.ndarray  # bool by event
     at_most: np.ndarray  # float64 [event, in a smaller rack, nodes]: P(so many are lost at most)
     first_of_rack: np.ndarray  # int64 by rack, and the end
@@ -153,7 +154,7 @@ def warm_up_of(cluster: Cluster) -> float:
         chances = np.cumsum(p_lost(nodes, event.p_lost, np.arange(nodes + 1)))
         most = max(most, min(nodes, int(np.searchsorted(chances, 1.0 - _WARM_UP)) + 1))
     window = cluster.window(most)
-    warm_up = _windows(cluster.hits * window) * window
+    warm_up = _windows(cluster.most_hits * window) * window
     if cluster.repair_queue:
         if cluster.utilization >= 1.0:
             raise RunError(
@@ -190,11 +191,17 @@ def _rates(cluster: Cluster) -> Rates:
         (float(often[-1]) if events else 0.0) + single,
         often,
         np.array([event.scope == RACK for event in events], np.bool_),
+        np.array([_some(cluster, event) for event in events], np.int64).reshape(-1, 2),
         np.array([event.takes_writers for event in events], np.bool_),
         at_most,
         np.array(cluster.rack_starts, np.int64),
         cluster.rack_sizes[large],
     )
+
+
+def _some(cluster: Cluster, event: Event) -> tuple[int, int]:
+    """The first of the nodes that an event may happen to, and how many they are."""
+    return (event.first, event.nodes) if event.scope == NODE and event.nodes else (0, cluster.nodes)
 
 
 def _room_for_losses(cluster: Cluster, warm_up: float) -> Losses:
@@ -328,6 +335,7 @@ def _tick(stream, law, rates, taken, marks):
     cause, lost, first, among, small = 0, 1, 0, law.nodes, 0
     if event < len(rates.events):
         cause = event + 1
+        first, among = rates.some[event]
         if rates.in_a_rack[event]:
             rack = below(stream, len(rates.first_of_rack) - 1)
             first = rates.first_of_rack[rack]

@@ -140,6 +140,8 @@ def test_runs_take_from_the_cluster_what_it_says_of_nodes_and_nothing_else(place
     assert 1 / point.point.rates["auditor_replicates_fragment"] == pytest.approx(mean_s)
     assert point.point.p_lost("p_lost_in_outage") == 0.0075
     assert given.changed("cluster.restarts=3").points[0].point_id == point.point_id
+    worse = [f"cluster.events.worse.{each}" for each in ("scope=node", "nodes=5", "per_year=0.2", "p_lost=0.5")]
+    assert given.changed(*worse).points[0].point.rates["bookie_is_lost"] == pytest.approx((0.02 + 0.1 / 4) / YEAR_S)
     assert given.changed("cluster.node_loss=0.05").points[0].point.rates["bookie_is_lost"] == pytest.approx(
         0.05 / YEAR_S
     )
@@ -177,6 +179,13 @@ def test_outages_of_clusters_and_racks_are_events(name):
 def test_events_of_batches_and_nodes_are_read(placed):
     batch = '[cluster.events.firmware]\nscope = "batch"\nnodes = 5\nper_year = 0.1\np_lost = 1\n'
     node = '[cluster.events.wiped]\nscope = "node"\nper_year = "1 % / year"\np_lost = 0.5\n'
+    some = node.replace("wiped", "old") + "nodes = 4\nfirst_node = 17\n"
+    [design] = placed(text=BOOKKEEPER + CLUSTER + batch + some)
+    assert design.cluster.events[2] == Event("old", "node", 0.01, 0.5, 4, first=16)
+    assert [name for name in design.figures(design.values) if ".old." in name] == [
+        "cluster.events.old.p_lost",
+        "cluster.events.old.per_year",
+    ]
     [design] = placed(text=BOOKKEEPER + CLUSTER + batch + node)
     _, firmware, wiped = design.cluster.events
     assert firmware == Event("firmware", "batch", 0.1, 1.0, 5)
@@ -188,6 +197,20 @@ def test_events_of_batches_and_nodes_are_read(placed):
     assert other.cluster.events[::2] == design.cluster.events[::2]
     with pytest.raises(ConfigError, match=r'takes_unflushed = true: for scope = "cluster" or "rack" only'):
         placed("events.firmware.takes_unflushed=true", text=BOOKKEEPER + CLUSTER + batch)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "first", "refused"),
+    [(21, 1, r"nodes = 21: the last"), (4, 18, r"first_node = 18: the last of these .* \(20\)"), (4, 17, "")],
+)
+def test_nodes_that_are_not_alike_are_nodes_of_the_cluster(placed, nodes, first, refused):
+    event = '[cluster.events.old]\nscope = "node"\nper_year = 0.1\np_lost = 1\n'
+    text = f"{BOOKKEEPER}{CLUSTER}{event}nodes = {nodes}\nfirst_node = {first}\n"
+    if not refused:
+        assert placed(text=text)
+        return
+    with pytest.raises(ConfigError, match=refused):
+        placed(text=text)
 
 
 def test_scenarios_share_a_cluster(placed):
@@ -216,7 +239,8 @@ REFUSED = {
     "node_loss=-1": r"cluster\.node_loss = -1: a number of times a year",
     "events.power_outage.p_lost=1.5": r"cluster\.events\.power_outage\.p_lost = 1\.5: a probability, from 0 to 1",
     "cluster.events.fire.per_year=1 / year": r"missing: cluster\.events\.fire\.p_lost \(a probability",
-    "events.power_outage.nodes=5": r"events\.power_outage\.nodes = 5: for scope = \"batch\" only",
+    "events.power_outage.nodes=5": r"events\.power_outage\.nodes = 5: for scope = \"batch\" or \"node\" only",
+    "cluster.events.power_outage.first_node=2": r"first_node = 2: for scope = \"node\" with `nodes` only",
     "events.power_outage.scope=batch": r"power_outage\.nodes = 0: the nodes of a batch, from 1 to .* \(20\)",
     "events.power_outage.scope=disk": r'scope = "disk": one of "cluster", "rack", "batch", "node"',
     "cluster.events.thin_entries.per_year=1": r'events\."thin_entries": a name of letters, .*none of single_losses',

@@ -202,7 +202,7 @@ def test_nodes_that_were_lost_together_become_events_of_the_cluster(tmp_path):
         ("rack_lost", "rack", 0, Gamma(1, 4e8 / year_s), Beta(3, 5)),
     ):
         event = events[name]
-        assert (event.scope, event.batch) == (scope, nodes)
+        assert (event.scope, event.nodes) == (scope, nodes)
         assert (event.per_year, event.p_lost) == pytest.approx((per_year.median, p_lost.median), rel=5e-3)
         assert experiment.known[f"cluster.events.{name}.per_year"] == pytest.approx(per_year)
         assert experiment.known[f"cluster.events.{name}.p_lost"] == pytest.approx(p_lost)

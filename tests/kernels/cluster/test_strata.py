@@ -6,7 +6,7 @@ import pytest
 
 from quorisk.kernels.cluster import strata as module
 from quorisk.kernels.cluster.bounds import ENTRIES, INCIDENTS, WHAT, moments_of
-from quorisk.kernels.cluster.setting import Cluster, Thin
+from quorisk.kernels.cluster.setting import Cluster, Event, Thin
 from quorisk.kernels.cluster.shares import CHUNK, NOT_FIRST, SHARE, SHARE_SQUARED, draw
 from quorisk.kernels.cluster.strata import strata
 from quorisk.kernels.cluster.ticks import ticks
@@ -24,6 +24,12 @@ CLUSTERS = {
     "two racks": RACKED._replace(placement="two_racks", nodes=11),
     "copysets": SMALL._replace(placement="copysets", scatter_width=4),
     "copysets 2 of 3 in racks": RACKED._replace(write_quorum=2, placement="copysets", scatter_width=8),
+    "some in two racks are worse": RACKED._replace(
+        placement="two_racks", nodes=11, events=(*RACKED.events, Event("worse", "node", 2.0, 0.9, 5, first=2))
+    ),
+    "copysets of some that are worse": RACKED._replace(
+        write_quorum=2, placement="copysets", scatter_width=8, events=(Event("worse", "node", 2.0, 0.9, 5, first=2),)
+    ),
     "thin": SMALL._replace(thin=(Thin(2, 20, False), Thin(1, 2, True))),
 }
 NUM = 8 * CHUNK

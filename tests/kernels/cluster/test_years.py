@@ -31,6 +31,9 @@ LITERALLY = {
         thin=(Thin(2, 8, True),),
         events=(Event("b", "batch", 1.5, 0.7, 5), Event("n", "node", 1.0, 0.5), Event("c", "cluster", 0.5, 0.3)),
     ),
+    "nodes that are not alike": RACKED._replace(
+        node_loss=0.5, placement="two_racks", events=(rack_outage(0.3, 0.6), Event("old", "node", 6.0, 0.9, 5, first=4))
+    ),
     "batches that wear out": SMALL._replace(lifetime_shape=3.0, service_life=2.0, batches=2),
     "early failures": SMALL._replace(lifetime_shape=0.6, service_life=2.0),
 }

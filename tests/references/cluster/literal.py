@@ -154,7 +154,7 @@ def _ticks(
     for event in cluster.events:
         for nodes in _scopes(event, cluster, racks):
             for time in _poisson(event.per_year, rng, warm):
-                there = rng.sample(nodes, event.batch) if event.scope == "batch" else nodes
+                there = rng.sample(nodes, event.nodes) if event.scope == "batch" else nodes
                 hit = [node for node in there if rng.random() < event.p_lost]
                 ticks.append((time, event.scope == "cluster" and event.takes_unflushed, hit))
     yield from sorted(ticks)
@@ -163,7 +163,7 @@ def _ticks(
 def _scopes(event: Event, cluster: Cluster, racks: list[list[int]]) -> list[list[int]]:
     """The groups of nodes to each of which an event may happen; of a batch, those that it is drawn from."""
     if event.scope == "node":
-        return [[node] for node in range(cluster.nodes)]
+        return [[node] for node in range(event.first, event.first + (event.nodes or cluster.nodes))]
     return racks if event.scope == "rack" else [list(range(cluster.nodes))]
 
 
