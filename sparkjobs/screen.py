@@ -1,5 +1,9 @@
 """What a sweep shows on screen: how far it is, and what came out."""
 
+import math
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
 from itertools import accumulate
 from typing import TYPE_CHECKING, Self
 
@@ -8,7 +12,9 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from quorisk.analysis.decision.pace import rounded
 from quorisk.analysis.experiment.config import Experiment
+from quorisk.say.waiting import told_on
 from quorisk.sparkjobs.folder import PLAN, REPORT, RESULTS
 
 if TYPE_CHECKING:
@@ -27,9 +33,12 @@ _COLUMNS = (
 
 
 class Bar:
-    """Shows how far a sweep is, if `console` is a terminal, from `with` on."""
+    """Shows how far a sweep is, from `with` on: as a bar, or where `console` is no terminal as lines now and then."""
 
     def __init__(self, console: Console, num_points: int) -> None:
+        self._lines = ExitStack()
+        self._tell: Callable[[str], None] = lambda text: None
+        self._console, self._start = console, time.monotonic()
         self._progress = Progress(
             *_COLUMNS, console=console, disable=not console.is_terminal, transient=True, speed_estimate_period=120
         )
@@ -37,9 +46,12 @@ class Bar:
 
     def __enter__(self) -> Self:
         self._progress.start()
+        if not self._console.is_terminal:
+            self._tell = self._lines.enter_context(told_on(self._console))
         return self
 
     def __exit__(self, *ended: object) -> None:
+        self._lines.close()
         self._progress.stop()
 
     def expect(self, left_s: float) -> None:
@@ -51,6 +63,10 @@ class Bar:
         fields = self._progress.tasks[0].fields
         runs, losses = fields["runs"] + runs, fields["losses"] + losses
         self._progress.update(self._task, advance=done_s, runs=runs, losses=losses, points=points)
+        done, total = self._progress.tasks[0].completed, self._progress.tasks[0].total or 0.0
+        left_s = (time.monotonic() - self._start) * max(total - done, 0.0) / done if done else math.inf
+        left = f"; about {rounded(left_s)} left" if left_s < math.inf else ""
+        self._tell(f"{points:,} of {fields['num_points']:,} points, {runs:,} runs, {losses:,} losses{left}")
 
 
 def plan_summary(table: pa.Table, experiment: Experiment) -> Table:

@@ -28,6 +28,7 @@ from quorisk.kernels.engines.points import pack
 from quorisk.kernels.errors import RunError
 from quorisk.kernels.model import LOST, OUTCOMES
 from quorisk.say.numbers import counted
+from quorisk.say.waiting import told_on
 from quorisk.sparkjobs import folder, screen, session, settings
 from quorisk.sparkjobs.ledger import SPENT, Stop
 from quorisk.sparkjobs.merge import merge
@@ -190,7 +191,8 @@ def _rounds(
 ) -> None:
     """Has the wanted runs computed, round by round; `timing` is the pilot's."""
     shared, watch = context.broadcast(work), Watch(context)
-    with console.status("compiling the model, if need be, and timing a few runs"):
+    with told_on(console) as tell:
+        tell("compiling the model, if need be, and timing a few runs")
         run_s = timing.result()
     with screen.Bar(console, len(run_s)) as bar:
 
@@ -278,8 +280,9 @@ def _show(experiment: Experiment, out: Path, console: Console, deadline: float) 
         source = f"# {warning}\n{source}"
     share_s = BREAK_EVEN_PART * pc.sum(table["wall_s"]).as_py() / num_cores()
     within_s = min(max(BREAK_EVEN_S[0], share_s), BREAK_EVEN_S[1], deadline - time.monotonic())
-    with console.status("drawing") as status:
-        drawn = draw(table, [experiment], source, out, None, within_s, status.update)
+    with told_on(console) as tell:
+        tell("drawing figures and the report; the results are there")
+        drawn = draw(table, [experiment], source, out, None, within_s, tell)
     screen.show(drawn.frame, drawn.words, console)
     if SPENT in summary.stopped:
         warning = f"{counted(summary.stopped[SPENT], 'point')} made all runs but did not reach the precision"

@@ -7,7 +7,7 @@ said.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -45,17 +45,25 @@ _SURELY = 1e-18
 _ALMOST = 1.0 - 1e-16
 
 
-def known(experiment: Experiment, placed: Sequence[Placed], num_draws: int = NUM_DRAWS) -> Allowed | None:
+def known(
+    experiment: Experiment,
+    placed: Sequence[Placed],
+    num_draws: int = NUM_DRAWS,
+    tell: Callable[[int], None] | None = None,
+) -> Allowed | None:
     """Returns what these designs may lose; None if the file says of no figure that plays a part how well it is known,
-    or if nodes age, so that years have to be drawn.
+    or if nodes age, so that years have to be drawn. `tell` is told how many designs are done.
     """
     of = _figures(experiment, placed)
     if not of or any(each.cluster.is_ageing for each in placed):
         return None
     draws, effort = draw_named(tuple(of), max(_FINE, num_draws)), effort_of(experiment, num_cores())
     rows = _MOST_ROWS // len(placed)
-    found = side_by_side(lambda each: _design(each, effort, of, draws, num_draws, rows), placed, effort.threads)
-    told = [each._replace(values=each.values[:num_draws]) if each else None for each in found]
+    told: list[Design | None] = []
+    for each in side_by_side(lambda each: _design(each, effort, of, draws, num_draws, rows), placed, effort.threads):
+        told.append(each._replace(values=each.values[:num_draws]) if each else None)
+        if tell:
+            tell(len(told))
     return Allowed(draws._replace(levels=draws.levels[:num_draws]), of, told)
 
 

@@ -6,7 +6,7 @@ are replaced by them. Those in which a client takes over from another are incide
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -51,6 +51,12 @@ def worst_clusters(experiment: Experiment, precision: float = PRECISION) -> dict
     answers = zip(several, side_by_side(partial(answer_of, effort=effort), several, effort.threads), strict=True)
     high = {id(placed): answer.losses.p_any.high for placed, answer in answers}
     return {design: max(every, key=lambda each: high.get(id(each), 0.0)) for design, every in found.items()}
+
+
+def solved_clusters(experiment: Experiment) -> Iterator[tuple[Key, Answer]]:
+    """Yields each design with what it loses on its cluster, as soon as that is known. Raises ConfigError."""
+    found, effort = worst_clusters(experiment), quick_effort(experiment)
+    yield from zip(found, side_by_side(partial(answer_of, effort=effort), found.values(), effort.threads), strict=True)
 
 
 def quick_effort(experiment: Experiment, precision: float = PRECISION) -> Effort:

@@ -258,6 +258,12 @@ def designs(rows: pd.DataFrame) -> list[Design]:
     return ranked(found)
 
 
+def names(rows: pd.DataFrame) -> list[str]:
+    """Returns the short name of the design of each row."""
+    named = _named(rows, choose.design(text.varied(rows)))
+    return [text.design(row, named) for row in rows.to_dict("records")]
+
+
 def _named(rows: pd.DataFrame, keys: list[str]) -> list[str]:
     """The keys that tell designs apart for people: not how many nodes there are to choose from, if others fix that."""
     others = [key for key in keys if key not in _SIZES]

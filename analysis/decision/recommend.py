@@ -1,7 +1,7 @@
 """Which design to choose: all of them weighed, ranked, held to the targets, and what would change the answer."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,6 +15,7 @@ from quorisk.analysis.decision.designs import Design, designs, loses_at_least
 from quorisk.analysis.decision.doubt import SURE, Doubt, doubt, of_draws
 from quorisk.analysis.decision.judging import MEETS
 from quorisk.analysis.decision.levers import picked, untold
+from quorisk.analysis.decision.pace import Pace
 from quorisk.analysis.decision.scope import scope_of
 from quorisk.analysis.decision.weigh import REPLACED, Weigher
 from quorisk.analysis.decision.whole import told
@@ -76,8 +77,14 @@ def advise(
     if not asked:
         levers = untold(experiment) if verdict.has_targets(found, target) else []
         weigher.may_run = weigher.longest_run_s < within_s  # else the first would take longer
+    pace = Pace(num := len(by_design(experiment.points)))
+
+    def tell(number: int) -> None:
+        pace.took()
+        weigher.tell(f"draws from what is known of the rates: design {number:,} of {num:,}{pace.told()}")
+
     with ThreadPoolExecutor(1) as beside:  # the search leaves a core idle
-        doubts = beside.submit(doubted, experiment, rows, found, target)
+        doubts = beside.submit(doubted, experiment, rows, found, target, tell)
         search = breakeven.search(experiment, rows, weigher, levers if len(found) > 1 else [], within_s)
         sure = doubts.result()
     choice = verdict.choice(found, target)
@@ -85,9 +92,16 @@ def advise(
     return Advice(found, choice, target, words, search, scope_of(experiment), sure, confidence)
 
 
-def doubted(experiment: Experiment, rows: "pd.DataFrame", found: Sequence[Design], target: float) -> Doubt | None:
+def doubted(
+    experiment: Experiment,
+    rows: "pd.DataFrame",
+    found: Sequence[Design],
+    target: float,
+    tell: Callable[[int], None] | None = None,
+) -> Doubt | None:
     """Returns how sure the choice among designs is; `rows` are of the experiment, about any loss. None if nothing is
-    said of how well rates are known, or if too little of the losses is solved.
+    said of how well rates are known, or if too little of the losses is solved. `tell` is told how many designs are
+    done.
     """
     is_known = experiment.known or experiment.known_in_grid
     if not is_known or not {point.point_id for point in experiment.points} <= set(rows["point_id"]):
@@ -95,11 +109,11 @@ def doubted(experiment: Experiment, rows: "pd.DataFrame", found: Sequence[Design
     number = {point.point_id: i for i, each in enumerate(by_design(experiment.points).values()) for point in each}
     if experiment.clusters:
         placed = list(worst_clusters(experiment).values())
-        sure = doubt(found, target, on_clusters(experiment, placed), number)
+        sure = doubt(found, target, on_clusters(experiment, placed, tell=tell), number)
         return _with_faster_repair(experiment, found, target, placed, number, sure)
     ends = rows.set_index("point_id")
     losses = [(float(ends["low"][each.point_id]), float(ends["high"][each.point_id])) for each in experiment.points]
-    return doubt(found, target, by_rates(experiment, losses), number)
+    return doubt(found, target, by_rates(experiment, losses, tell=tell), number)
 
 
 def _with_faster_repair(

@@ -7,8 +7,17 @@ from contextlib import suppress
 from operator import le
 from typing import TYPE_CHECKING, Any
 
-from quorisk.analysis.cluster.joined import enough_of, events, is_replaced, surely_with_head, with_cluster, with_p_any
+from quorisk.analysis.cluster.joined import (
+    enough_of,
+    events,
+    is_replaced,
+    solved_clusters,
+    surely_with_head,
+    with_cluster,
+    with_p_any,
+)
 from quorisk.analysis.decision import frames
+from quorisk.analysis.decision.early import Early
 from quorisk.analysis.decision.pace import Pace
 from quorisk.analysis.estimate import rare
 from quorisk.analysis.estimate.ahead import compiling_head
@@ -16,7 +25,7 @@ from quorisk.analysis.estimate.estimate import Estimate, estimate
 from quorisk.analysis.estimate.method import PILOT_RUNS, unknown_outcomes
 from quorisk.analysis.exact.exact import ExactResult, exact
 from quorisk.analysis.experiment.config import Experiment
-from quorisk.analysis.experiment.grid import GridPoint
+from quorisk.analysis.experiment.grid import GridPoint, by_design
 from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.analysis.results import heads
@@ -58,11 +67,17 @@ class Weigher:
     """Solves and estimates configurations, each once however often it is asked about."""
 
     def __init__(
-        self, memory_bytes: int, threads: int, tell: Callable[[str], None] | None = None, may_run: bool = True
+        self,
+        memory_bytes: int,
+        threads: int,
+        tell: Callable[[str], None] | None = None,
+        may_run: bool = True,
+        known: Callable[[str], None] | None = None,
     ) -> None:
-        """Chains may take `memory_bytes`; `tell` is told what is done."""
+        """Chains may take `memory_bytes`; `tell` is told what is done, and `known` a line on each design of a frame as
+        soon as all of it is known."""
         self._memory_bytes, self._threads, self._tell, self._what = memory_bytes, threads, tell, ""
-        self._pace = Pace(0)
+        self._pace, self._known_early = Pace(0), known
         self.may_run = may_run
         """Unless it may, configurations whose chains do not fit raise OutOfTime."""
         self.deadline = math.inf
@@ -101,18 +116,30 @@ class Weigher:
         cluster: only as closely as its design's losses a year need. The intervals of its scenarios hold together.
         """
         with compiling_head(experiment.protocol, surely_with_head(experiment)):
-            return _described(experiment, self._all(experiment))
+            early = Early(experiment, _rows(experiment), self._known_early) if self._known_early else None
+            try:
+                return _described(experiment, self._all(experiment, early))
+            except KeyboardInterrupt:
+                if early:
+                    early.interrupted()
+                raise
 
-    def _all(self, experiment: Experiment) -> dict[str, dict[str, Any]]:
+    def _all(self, experiment: Experiment, early: Early | None) -> dict[str, dict[str, Any]]:
         """The numbers of all configurations, by point id."""
         points = [point for point in experiment.points if not is_replaced(experiment, point.scenario)]
-        pace = Pace(len(points))
-        self.say("", pace)
         found: dict[str, dict[str, Any]] = {}
+        self._solve_clusters(experiment, early)
+        self.say("", pace := Pace(len(points)))
         self._enough = enough_of(experiment, {})
+
+        def took(point: GridPoint, row: dict[str, Any]) -> None:
+            found[point.point_id] = row
+            if early:
+                early.weighed(point, row)
+
         for point in points:
             if point.point_id not in self._enough and (known := self._exactly(_alone(experiment, point))):
-                found[point.point_id] = known
+                took(point, known)
                 pace.took()
         self._enough = enough_of(experiment, {name: each["p"] for name, each in found.items()})
         others = [point for point in points if point.point_id not in found]
@@ -122,12 +149,30 @@ class Weigher:
 
         def weighed(point: GridPoint) -> dict[str, Any]:
             width = self._enough.get(point.point_id, 0.0)
-            return self._weighed(experiment, point, numbers[point.point_id], len(points), width)
+            row = self._weighed(experiment, point, numbers[point.point_id], len(points), width)
+            pace.took()
+            return row
 
         for point, row in zip(others, side_by_side(weighed, others, self._threads), strict=True):
-            found[point.point_id] = row
-            pace.took()
+            took(point, row)
         return found
+
+    def _solve_clusters(self, experiment: Experiment, early: Early | None) -> None:
+        """Solves the clusters of all designs, which is kept for whoever asks for them next."""
+        if not experiment.clusters:
+            return
+        self.say("", pace := Pace(num := len(by_design(experiment.points))))
+        self.tell(f"cluster of design 1 of {num:,}")
+        for number, (design, answer) in enumerate(solved_clusters(experiment), 1):
+            pace.took()
+            if early:
+                early.placed(design, answer.losses.p_any)
+            self.tell(f"cluster of design {min(number + 1, num):,} of {num:,}{pace.told()}")
+
+    def tell(self, line: str) -> None:
+        """Tells what is done, if there is anybody to tell."""
+        if self._tell:
+            self._tell(line)
 
     def renewed(
         self, rows: "pd.DataFrame", experiment: Experiment, other: Experiment, point_ids: Collection[str]
@@ -165,9 +210,8 @@ class Weigher:
         self, experiment: Experiment, point: GridPoint, number: int, num_points: int, enough: float = 0.0
     ) -> dict[str, Any]:
         """A configuration's numbers; an interval that is as narrow as `enough` will do."""
-        if self._tell:
-            left = self._pace.told(self.deadline - time.monotonic())
-            self._tell(f"{self._what}configuration {number:,} of {num_points:,}{left}")
+        left = self._pace.told(self.deadline - time.monotonic())
+        self.tell(f"{self._what}configuration {number:,} of {num_points:,}{left}")
         alone = _alone(experiment, point)
         if not enough and (known := self._exactly(alone)):
             return known
@@ -238,11 +282,15 @@ def _described(experiment: Experiment, found: Mapping[str, Mapping[str, Any]]) -
     import pandas as pd
 
     together = max(len(experiment.scenarios), 1)
-    rows = [
-        {**_row(experiment, point), **found.get(point.point_id, _REPLACED), "together": together}
-        for point in experiment.points
-    ]
-    return frames.described(pd.DataFrame(rows), experiment)
+    numbers = [{**found.get(point.point_id, _REPLACED), "together": together} for point in experiment.points]
+    return frames.described(pd.concat([_rows(experiment), pd.DataFrame(numbers)], axis=1), experiment)
+
+
+def _rows(experiment: Experiment) -> "pd.DataFrame":
+    """The parameters of all points."""
+    import pandas as pd
+
+    return pd.DataFrame([_row(experiment, point) for point in experiment.points])
 
 
 def _sizes(experiment: Experiment, point: GridPoint) -> tuple[int, ...]:

@@ -73,6 +73,8 @@ Scenario = Annotated[
     str | None,
     typer.Option("--scenario", metavar="NAME", help="ask about one scenario of the file alone", show_default=False),
 ]
+NoScenario = Annotated[str | None, typer.Option("--scenario", metavar="NAME", hidden=True)]
+"""Refused by verbs that are about a whole year: see `of_a_year`."""
 Threads = Annotated[int | None, typer.Option(min=1, max=1024, help="number of threads (default: all cores)")]
 
 
@@ -88,6 +90,14 @@ def load(
     experiment = config.load(file, picking(overrides, scenario), one)
     tell_idle(experiment, strict)
     tell_notes(experiment)
+    return experiment
+
+
+def of_a_year(experiment: "Experiment") -> "Experiment":
+    """Returns an experiment. Raises ConfigError if one scenario of several is picked: a choice weighs a whole year."""
+    if experiment.picked and len(experiment.scenarios) > 1:
+        ask = f"ask `quorisk estimate {experiment.path} --scenario {experiment.points[0].scenario}` about one design"
+        raise ConfigError(f": designs are weighed by a whole year, of which one scenario is a part; {ask}", "scenario")
     return experiment
 
 

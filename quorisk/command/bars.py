@@ -5,15 +5,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-import typer
 from rich.progress import BarColumn, Progress, ProgressColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from quorisk.analysis.decision.pace import rounded
 from quorisk.command.show import console
 from quorisk.say import numbers
-
-LINE_S = 10.0
-"""Between lines in a log."""
+from quorisk.say.waiting import SOON_S, told_on
 
 
 @contextmanager
@@ -74,18 +71,26 @@ def status() -> Iterator[Callable[[str], None] | None]:
 
 
 @contextmanager
-def status_or_lines(every_s: float = LINE_S) -> Iterator[Callable[[str], None]]:
-    """As `status`, for what may take minutes: where stderr is no terminal, as in a log, a line now and then."""
-    due = time.monotonic() + every_s
+def status_with_designs() -> Iterator[tuple[Callable[[str], None], Callable[[str], None]]]:
+    """As `waiting.told_on` stderr, with lines that stay: also yields what to call with a line on each design that is
+    known. They appear from the third second on, for whoever waits, or interrupts it."""
+    err, due, held = console(stderr=True), time.monotonic() + SOON_S, list[str]()
 
-    def line(text: str) -> None:
-        nonlocal due
+    def known(line: str) -> None:
+        held.append(line)
         if time.monotonic() >= due:
-            due = time.monotonic() + every_s
-            typer.echo(text, err=True)
+            show_held()
 
-    with status() as tell:
-        yield tell or line
+    def show_held() -> None:
+        while held:
+            err.print(held.pop(0), soft_wrap=True, markup=False)
+
+    with told_on(err) as tell:
+        try:
+            yield tell, known
+        except KeyboardInterrupt:
+            show_held()
+            raise
 
 
 @contextmanager

@@ -5,7 +5,20 @@ from typing import Annotated
 
 import typer
 
-from quorisk.command.app import Conf, File, Json, Master, Overrides, Strict, Threads, app, load, reply
+from quorisk.command.app import (
+    Conf,
+    File,
+    Json,
+    Master,
+    NoScenario,
+    Overrides,
+    Strict,
+    Threads,
+    app,
+    load,
+    of_a_year,
+    reply,
+)
 from quorisk.kernels.errors import ConfigError
 
 
@@ -22,6 +35,7 @@ def cluster_verb(
     resume: Annotated[
         bool, typer.Option("--resume", help="keep the years in the folder, and draw what is missing")
     ] = False,
+    scenario: NoScenario = None,
     strict: Strict = False,
     as_json: Json = False,
 ) -> None:
@@ -36,7 +50,7 @@ def cluster_verb(
     """
     if out is None and (master or conf or resume):
         raise ConfigError(": say where to keep what Spark finds", "out")
-    experiment = load(file, overrides, strict)
+    experiment = of_a_year(load(file, overrides, strict, scenario=scenario))
     from quorisk.analysis.cluster import answer
     from quorisk.analysis.decision.weigh import MEMORY, Weigher
     from quorisk.analysis.decision.whole import with_scenarios

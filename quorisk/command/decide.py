@@ -6,7 +6,20 @@ from typing import Annotated
 
 import typer
 
-from quorisk.command.app import File, Json, Overrides, Strict, Threads, app, confidence, load, repeated, reply
+from quorisk.command.app import (
+    File,
+    Json,
+    NoScenario,
+    Overrides,
+    Strict,
+    Threads,
+    app,
+    confidence,
+    load,
+    of_a_year,
+    repeated,
+    reply,
+)
 
 TARGET_MISSED = 3
 """Exit status."""
@@ -42,6 +55,7 @@ def recommend_verb(
     ] = False,
     markdown: Markdown = None,
     memory: Annotated[str, typer.Option(help="memory for solving a configuration exactly, such as 128MiB")] = "128MiB",
+    scenario: NoScenario = None,
     threads: Threads = None,
     strict: Strict = False,
     as_json: Json = False,
@@ -57,7 +71,7 @@ def recommend_verb(
     Examples: quorisk recommend configs/pulsar.toml --break-even faults.message_loss
               quorisk recommend mine.toml --fail-on-target --markdown comment.md
     """
-    experiment = load(file, overrides, strict)
+    experiment = of_a_year(load(file, overrides, strict, scenario=scenario))
     from quorisk.analysis import explore
     from quorisk.analysis.decision import recommend
     from quorisk.analysis.decision.weigh import Weigher
@@ -65,8 +79,8 @@ def recommend_verb(
     from quorisk.kernels.cores import num_cores
 
     memory_bytes = explore.parse_memory(memory)
-    with bars.status() as tell:
-        weigher = Weigher(memory_bytes, threads or num_cores(), tell)
+    with bars.status_with_designs() as (tell, known):
+        weigher = Weigher(memory_bytes, threads or num_cores(), tell, known=known)
         usual: dict[str, tuple[list[str] | None, float]] = {
             "": (None, recommend.WITHIN_S),
             "all": (None, recommend.ALL_WITHIN_S),

@@ -9,6 +9,7 @@ from quorisk.analysis.cluster import sampled
 from quorisk.analysis.cluster.answer import Answer
 from quorisk.analysis.cluster.availability import RackDown, Unavailable, Writing
 from quorisk.analysis.cluster.figures import Figure
+from quorisk.command import show_year
 from quorisk.command.show import make_table
 from quorisk.say import numbers, text
 from quorisk.say.quantities import YEAR_S, say_time
@@ -36,12 +37,11 @@ def show(found: Sequence[Answer], confidence: float, out: Console) -> None:
 
 def _one(found: Answer, confidence: float, out: Console) -> None:
     losses = found.losses
+    show_year.headline(losses.p_any, losses.incidents, out)
     if losses.in_entries:
         size = numbers.in_full(losses.in_entries["p50"].value)
         entries = "entry" if size == "1" else "entries"
-        out.print(f"Data is lost {_between(losses.incidents)}, {size} {entries} at once (median).", soft_wrap=True)
-    else:
-        out.print(f"Data is lost {_between(losses.incidents)}.", soft_wrap=True)
+        out.print(f"Lost at once: {size} {entries} (median).", soft_wrap=True)
     table = make_table("", "", f"{numbers.percent(confidence)} interval")
     table.add_row("P(any loss in a year)", *_cells(losses.p_any))
     table.add_row("P(any loss in ten years)", *_cells(losses.p_any_in_ten_years))

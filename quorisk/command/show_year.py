@@ -15,12 +15,16 @@ from quorisk.say import numbers
 from quorisk.say.quantities import YEAR_S, say_time
 
 
-def first(found: Whole, out: Console) -> None:
-    """Prints P(any loss in a year), which is what every verb says first."""
-    p, often = found.p_any, found.incidents.value
-    between = f", once in {say_time(YEAR_S / often)}" if often else ""
+def headline(p: Figure, incidents: Figure, out: Console) -> None:
+    """Prints P(any loss in a year), its interval, how often that is, and the method."""
+    between = f", once in {say_time(YEAR_S / incidents.value)}" if incidents.value else ""
     ends = "" if p.low == p.high else f" {numbers.span(p.low, p.high)}"
     out.print(escape(f"P(any loss in a year) {_p(p)}{ends}{between}; {p.method}"), style="bold", soft_wrap=True)
+
+
+def first(found: Whole, out: Console) -> None:
+    """Prints P(any loss in a year), which is what every verb says first."""
+    headline(found.p_any, found.incidents, out)
     if found.either:
         shared, independent = (numbers.plain(found.either[fates]) for fates in FATES)
         out.print(

@@ -26,7 +26,8 @@ def on_a_cluster(tmp_path):
 def test_one_design(quorisk, on_a_cluster):
     code, out, err = quorisk("cluster", on_a_cluster, "--set", "restarts=26", "--set", "restart_time=2 min")
     assert (code, err) == (0, "")
-    assert out.startswith("Data is lost once in 2,260 years, 88")
+    assert out.startswith("P(any loss in a year) 4.42 × 10⁻⁴ [4.4")
+    assert "], once in 2,260 years; strata\nLost at once: 88" in out
     assert "│ P(any loss in a year)    │ 4.42 × 10⁻⁴ │" in out
     assert "The last copy went with power outage (99.4%), a node lost alone (0.57" in out
     assert "100,000 entries once in 2,270 years; 1,000,000 entries once in" in out
@@ -39,7 +40,7 @@ def test_one_design(quorisk, on_a_cluster):
 def test_one_entry_is_one(quorisk):
     design = ("--set", "cluster.nodes=20", "--set", "write_quorum=4", "--set", "ack_quorum=1")
     out = quorisk("cluster", str(ROOT / "configs" / "cluster.toml"), *design)[1]
-    assert ", 1 entry at once (median).\n" in out
+    assert "\nLost at once: 1 entry (median).\n" in out
 
 
 def test_json(quorisk, on_a_cluster):
@@ -73,7 +74,7 @@ def test_nothing_seen_is_a_bound(quorisk, on_a_cluster):
     settings = ("--set", "events.power_outage.per_year=0", "--set", "method=count")
     code, out, _ = quorisk("cluster", on_a_cluster, *settings)
     assert code == 0
-    assert out.startswith("Data is lost less than once in")
+    assert out.startswith("P(any loss in a year) < 5.")
     assert "P(any loss in a year)    │ < 5." in out
     assert "By 20,000 years of the cluster drawn at random; intervals hold with 95% confidence each. The one of" in out
 
@@ -122,3 +123,13 @@ def test_of_what_was_drawn_too_seldom_only_is_said_what_it_is_at_most():
 )
 def test_what_a_rack_that_is_down_takes_is_said_in_a_line(down, said):
     assert show_cluster._rack_down(RackDown(*down)) == f"While one rack is down: {said}"
+
+
+def test_a_year_is_not_of_one_scenario(quorisk):
+    """recommend and cluster say in a line where to ask about one."""
+    pulsar = str(ROOT / "configs" / "pulsar.toml")
+    for verb in ("recommend", "cluster"):
+        code, out, err = quorisk(verb, pulsar, "--scenario", "failover")
+        assert (code, out) == (2, "")
+        said = f"ask `quorisk estimate {pulsar} --scenario failover` about one design"
+        assert err.splitlines()[-1].endswith(f"by a whole year, of which one scenario is a part; {said}")

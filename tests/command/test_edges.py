@@ -10,9 +10,10 @@ from rich.console import Console
 from quorisk.analysis.decision import frames
 from quorisk.analysis.experiment import config, grid
 from quorisk.analysis.results import provenance, schema
-from quorisk.command import bars, main, show, show_compare
+from quorisk.command import main, show, show_compare
 from quorisk.kernels.errors import ConfigError
 from quorisk.plots.figures import Wish
+from quorisk.say.waiting import told_on
 from quorisk.sparkjobs import folder
 from quorisk.sparkjobs.draw import plot
 from tests.plots.tables import table, write
@@ -373,8 +374,13 @@ def test_results_that_another_process_left_just_before_are_not_overwritten(tmp_p
 
 
 def test_what_takes_minutes_says_now_and_then_in_a_log_how_far_it_is(capsys):
-    with bars.status_or_lines(every_s=0.0) as tell:
+    said: list[str] = []
+    with told_on(show.console(stderr=True), every_s=0.01) as tell:
         tell("timed a few runs of 4,096 of 100,000 points")
-    with bars.status_or_lines() as tell:
+        while not said:
+            said = capsys.readouterr().err.splitlines()[:1]
+    assert said == ["timed a few runs of 4,096 of 100,000 points"]
+    capsys.readouterr()
+    with told_on(show.console(stderr=True)) as tell:
         tell("planning")
-    assert capsys.readouterr().err == "timed a few runs of 4,096 of 100,000 points\n"
+    assert capsys.readouterr().err == ""

@@ -12,6 +12,7 @@ from quorisk.analysis.decision import depends, whole
 from quorisk.analysis.decision.weigh import Weigher
 from quorisk.analysis.exact.exact import exact
 from quorisk.analysis.experiment.config import ConfigError, build
+from quorisk.say import numbers
 
 DOCUMENT: dict[str, Any] = {
     "protocol": "compaction",
@@ -93,6 +94,31 @@ def test_every_verb_says_the_same_first(quorisk_of, document):
         assert {key: each[key] for key in ("p", "low", "high")} == pytest.approx(
             {key: figures[0][key] for key in ("p", "low", "high")}, rel=1e-12
         ), verb
+
+
+@pytest.mark.parametrize("document", [DOCUMENT, CLUSTERED], ids=["scenarios", "cluster"])
+def test_designs_are_told_as_they_are_known_and_left_by_what_is_interrupted(document, monkeypatch):
+    several = "grid.keys=[1, 2]" if document is DOCUMENT else "grid.faults.max_lost=[1, 2]"
+    experiment, said = load(several, document=document), list[str]()
+    found = whole.wholes(experiment, Weigher(1 << 26, 1, known=said.append))
+    assert len(said) == 2
+    for each in found if document is DOCUMENT else ():
+        p = each.p_any
+        ends = "" if p.low == p.high else f" {numbers.span(p.low, p.high)}"
+        assert f"{each.settings}: P(any loss in a year) {numbers.plain(p.value)}{ends}" in said
+    if document is CLUSTERED:
+        assert f"P(any loss in a year) {numbers.plain(found[0].p_any.value)}" in said[0]
+        said.clear()
+
+        def interrupt(*given: object) -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(Weigher, "_weighed", interrupt)
+        monkeypatch.setattr(Weigher, "_exactly", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            Weigher(1 << 26, 1, known=said.append).frame(experiment)
+        assert len(said) == 2
+        assert all(line.endswith(", without failover") for line in said)
 
 
 @pytest.fixture
