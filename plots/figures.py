@@ -11,7 +11,6 @@ from matplotlib.figure import Figure
 from quorisk.analysis.decision import years
 from quorisk.plots import canvas
 from quorisk.plots.budget import budget_figure
-from quorisk.plots.cost import cost_figure
 from quorisk.plots.distribution import distribution_figure
 from quorisk.plots.frontier import frontier_figure
 from quorisk.plots.heat_map import heat_map_figure
@@ -19,7 +18,7 @@ from quorisk.plots.loss import loss_figure
 from quorisk.plots.outcomes import outcomes_figure
 from quorisk.say import text
 
-FIGURES = ("frontier", "budget", "loss", "heat_map", "cost", "outcomes", "distribution")
+FIGURES = ("frontier", "budget", "loss", "heat_map", "outcomes", "distribution")
 """The kinds of figures, in their order."""
 
 
@@ -44,9 +43,9 @@ def figures(
 ) -> Iterator[tuple[str, Figure]]:
     """Yields names that are safe as file names, and figures, of a sweep's frames (`analysis.decision.frames.Sweep`).
 
-    Every invariant has its figure of losses, the first also a heat map and one of costs, if the grid varies what they
-    compare. Where there are scenarios, losses are those of a year, and there is no figure of a run's costs. So they are
-    on a cluster; where it has no scenarios, other breaches are those of a run.
+    Every invariant has its figure of losses, the first also a heat map, if the grid varies what they compare. Where
+    there are scenarios, losses are those of a year. So they are on a cluster; where it has no scenarios, other breaches
+    are those of a run.
     """
     wish = wish or Wish()
     invariants = wish.invariants or text.shown(frame)
@@ -63,7 +62,6 @@ def figures(
         ("budget", "", partial(budget_figure, frame, losses_by_faults)),
         *(("loss", each, partial(loss_figure, of(each), each, wish.x, wish.hue)) for each in invariants),
         ("heat_map", first, partial(heat_map_figure, of(first), first, wish.x, wish.hue)),
-        ("cost", first, (lambda: None) if is_yearly else partial(cost_figure, frame, first)),
         ("outcomes", "", partial(outcomes_figure, frame)),
         ("distribution", "", partial(distribution_figure, frame, histograms)),
     ]

@@ -29,7 +29,7 @@ MOST_LINES, MOST_DESIGNS = 200, 50
 _MOST_NAMED, _MOST_VALUES = 6, 12
 RANKING = "ranking"
 """The figure on the first screen: designs on a line of losses."""
-EVIDENCE = ("incidents", "tornado", "budget", "frontier", "cost", "loss_data_loss", "heat_map_data_loss")
+EVIDENCE = ("incidents", "tornado", "budget", "frontier", "loss_data_loss", "heat_map_data_loss")
 """Figures of the second screen, those first that say most; it has room for `_MOST_EVIDENCE` of them."""
 _MOST_EVIDENCE = 4
 _GENERAL = 7

@@ -348,12 +348,6 @@ class Sweep(NamedTuple):
 
         return heat_map(about(self.tables.frame, invariant), invariant, ax)
 
-    def cost(self, invariant: str = DATA_LOSS, ax: "Axes | None" = None) -> "Axes":
-        """Draws what safety costs, with a mark for each configuration."""
-        from quorisk.plots.cost import cost
-
-        return cost(about(self.tables.frame, invariant), invariant, ax=ax)
-
     def outcomes(self, ax: "Axes | None" = None) -> "Axes":
         """Draws how runs end."""
         from quorisk.plots.outcomes import outcomes

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import current_thread, main_thread
 
 from py4j.java_gateway import JavaGateway  # type: ignore[import-untyped]
@@ -21,7 +22,6 @@ from pyspark.java_gateway import launch_gateway
 
 from quorisk.kernels.errors import ConfigError, RunError
 from quorisk.sparkjobs.files import appending, logging_to
-from quorisk.sparkjobs.private import private_folder
 from quorisk.sparkjobs.settings import configuration, is_loopback
 
 warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)  # it is not used
@@ -49,7 +49,7 @@ def spark(
     """
     active = SparkContext._active_spark_context
     with ExitStack() as stack:
-        folder = stack.enter_context(private_folder())
+        folder = Path(stack.enter_context(TemporaryDirectory(prefix="quorisk-")))
         stack.enter_context(logging_to(log, logging.getLogger()))  # py4j tells of every connection that ends
         if active:
             context = active

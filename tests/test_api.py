@@ -148,7 +148,7 @@ def test_a_sweep_is_loaded_and_drawn(file, tmp_path):
     assert len(swept.frame()) == 4 * 4
     assert swept.frame().equals(q.load(str(tmp_path / "out")).frame())
     assert set(swept.histograms()["point_id"]) == set(swept.frame()["point_id"])
-    for draw in (swept.loss, swept.heat_map, swept.cost, swept.outcomes, swept.distribution):
+    for draw in (swept.loss, swept.heat_map, swept.outcomes, swept.distribution):
         _, axes = pyplot.subplots()
         assert draw(ax=axes) is axes
         assert axes.has_data()

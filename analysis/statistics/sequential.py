@@ -74,15 +74,6 @@ def simultaneous(confidence: float, num_intervals: int) -> float:
     return 1.0 - (1.0 - confidence) / num_intervals
 
 
-def fixed_size(half_width: float, error: float) -> int:
-    """Runs after which k / n is within `half_width` of p with probability of at least 1 - error, whatever p is.
-
-    n = ln(2 / error) / (2 half_width^2). Source: W. Hoeffding, "Probability inequalities for sums of bounded random
-    variables", Journal of the American Statistical Association 58 (1963) 13-30; often called the Chernoff bound.
-    """
-    return math.ceil(math.log(2.0 / error) / (2.0 * half_width**2))
-
-
 def _end(losses: int, runs: int, confidence: float, side: int) -> float:
     """The low (side -1) or high (1) end: log M(p) = log M(k/n) + n KL(k/n, p) = log 1/a, solved for p's log-odds.
 

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from quorisk.command.app import Json, Threads, app, confidence, reply
+from quorisk.command.app import Json, Threads, app, reply
 
 
 @app.command("check-protocol")
@@ -42,11 +42,6 @@ def check_protocol_verb(
 @app.command("calibrate")
 def calibrate_verb(
     repetitions: Annotated[int, typer.Option(min=1, max=10**6, help="repetitions of every kind of interval")] = 1000,
-    p: Annotated[str, typer.Option("--p", help="probabilities of loss to try, such as 0.5,0.1")] = "0.5,0.1,0.001",
-    runs: Annotated[
-        int, typer.Option(min=1, max=10**9, help="runs for intervals with a fixed number of them")
-    ] = 10_000,
-    confidence: Annotated[float, confidence("confidence of the intervals, between 0 and 1")] = 0.95,
     seed: Annotated[int, typer.Option(min=0, max=2**63 - 1)] = 0,
     as_json: Json = False,
 ) -> None:
@@ -55,16 +50,19 @@ def calibrate_verb(
     Makes every kind of interval many times, on chains whose answer is known. Says how often the interval contained it,
     how wide it was, and how many runs it took.
 
-    Example: quorisk calibrate --repetitions 1000 --p 0.5,0.1,0.001
+    Example: quorisk calibrate --repetitions 1000
     """
     from quorisk.analysis import calibrate
-    from quorisk.command import bars, show
+    from quorisk.command import show
+    from quorisk.command.bars import status
 
-    probabilities = calibrate.parse_probabilities(p)
-    chosen = list(calibrate.estimators(probabilities, runs, confidence, seed))
-    with bars.run_bar(len(chosen) * repetitions, "repetitions") as progress:
-        result = calibrate.calibrate(chosen, repetitions, confidence, seed, progress)
-    reply(as_json, result, lambda: show.calibrate(result, show.console()))
+    rows = []
+    with status() as tell:
+        for kind in calibrate.kinds(seed=seed):
+            if tell:
+                tell(f"{kind.method}, {kind.chain}")
+            rows.append(calibrate.calibrate(kind, repetitions))
+    reply(as_json, rows, lambda: show.calibrate(rows, show.console()))
 
 
 @app.command("bench")

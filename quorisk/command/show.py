@@ -2,14 +2,14 @@
 
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from quorisk.analysis.bench import Speed
-from quorisk.analysis.calibrate import Result as Calibrated
+from quorisk.analysis.calibrate import CONFIDENCE, COVERAGE_CONFIDENCE, Calibration
 from quorisk.analysis.estimate.estimate import Estimate, MetFaults, Risk
 from quorisk.analysis.estimate.rare import HeadPart
 from quorisk.analysis.exact.exact import ExactResult
@@ -198,24 +198,19 @@ def exact(result: ExactResult, out: Console) -> None:
     out.print(" ".join(["* data loss. Exact, no sampling.", *assumed(result.assumptions)]), style="dim", soft_wrap=True)
 
 
-def calibrate(result: Calibrated, out: Console) -> None:
+def calibrate(rows: Sequence[Calibration], out: Console) -> None:
     """Prints a calibration."""
-    percent, brackets = numbers.percent(result.confidence), numbers.percent(result.coverage_confidence)
-    table = make_table("interval", "chain", "p", "coverage", "mean runs", "mean width", "by C-P")
-    for row in result.rows:
+    percent, brackets = numbers.percent(CONFIDENCE), numbers.percent(COVERAGE_CONFIDENCE)
+    table = make_table("interval", "chain", "truth", "coverage", "mean runs", "mean width")
+    for row in rows:
         width = "-" if row.mean_width is None else f"{row.mean_width:.3g}"
-        factor = "-" if row.mean_width is None or row.truth != row.p else f"{row.mean_width / row.mean_reference:.2f}"
         coverage = rf"{row.coverage:.3f} \[{row.coverage_low:.3f}, {row.coverage_high:.3f}]"
-        table.add_row(row.method, row.chain, f"{row.p:.4g}", coverage, f"{row.mean_runs:,.0f}", width, factor)
+        table.add_row(row.method, row.chain, f"{row.truth:.4g}", coverage, f"{row.mean_runs:,.0f}", width)
     out.print(table)
-    said = (
-        f"{result.rows[0].repetitions:,} repetitions of {percent} intervals; in brackets, {brackets} intervals of the "
-        "coverage. By C-P: the width relative to Clopper-Pearson intervals of the same runs, as if their number had "
-        f"been fixed. By Hoeffding, a half-width of 0.05 takes {result.fixed_size:,} runs, whatever p is."
+    out.print(
+        f"{rows[0].repetitions:,} repetitions of {percent} intervals; in brackets, {brackets} intervals of coverage"
     )
-    out.print(said, soft_wrap=True)
-    short = [f"{row.method} at {row.p:g}" for row in result.rows if row.coverage_high < result.confidence]
-    if short:
+    if short := [f"{row.method} at {row.truth:g}" for row in rows if row.coverage_high < CONFIDENCE]:
         warn(out, f"coverage below {percent}: {', '.join(short)}.")
 
 

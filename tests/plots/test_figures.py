@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.markers import CARETDOWNBASE
 from matplotlib.typing import ColorType
 
-from quorisk.plots import canvas, cost, distribution, heat_map, loss, outcomes
+from quorisk.plots import canvas, distribution, heat_map, loss, outcomes
 from quorisk.plots.figures import Wish, figures
 from quorisk.plots.looks import Looks
 from quorisk.plots.loss import UPPER_BOUND, caption, loss_figure
@@ -210,7 +210,7 @@ def test_losses_later_than_times_are_counted_have_no_place_in_time():
 
 def test_every_figure_has_a_caption_with_model_faults_runs_and_interval():
     drawn = dict(figures(*sweep(range(12), **QUORUMS)))
-    assert list(drawn) == ["loss_data_loss", "heat_map_data_loss", "cost_data_loss", "outcomes", "distribution"]
+    assert list(drawn) == ["loss_data_loss", "heat_map_data_loss", "outcomes", "distribution"]
     for figure in drawn.values():
         said = canvas.caption_of(figure)
         for part in ("Model compaction, version 1", "Rates: 1", "1,000 runs a point", "seed 1", "95% intervals"):
@@ -270,7 +270,7 @@ def test_a_function_for_notebooks_draws_into_the_current_axes():
     from matplotlib import pyplot
 
     given = sweep(range(12), **QUORUMS)
-    for draw in (loss.loss, heat_map.heat_map, cost.cost, outcomes.outcomes):
+    for draw in (loss.loss, heat_map.heat_map, outcomes.outcomes):
         _, current = pyplot.subplots()
         assert draw(given.frame) is current
         pyplot.close("all")
@@ -291,9 +291,8 @@ def test_styles_differ_in_marker_as_well_as_colour():
 def test_a_logarithmic_axis_has_two_labels_at_least(losses):
     given = sweep(losses, model__keys=[1, 2])
     time_to_loss = distribution.distribution(*given, "time to loss", Figure().subplots())
-    for axes in (cost.cost(given.frame, ax=Figure().subplots()), time_to_loss):
-        low, high = axes.get_ylim()
-        assert sum(low <= tick <= high for tick in axes.get_yticks()) >= 2
+    low, high = time_to_loss.get_ylim()
+    assert sum(low <= tick <= high for tick in time_to_loss.get_yticks()) >= 2
 
 
 def test_a_design_looks_the_same_in_all_figures():
@@ -305,7 +304,7 @@ def test_a_design_looks_the_same_in_all_figures():
     )
     named: dict[str, set[tuple[object, ...]]] = {}
     drawn = dict(figures(*given))
-    for name in ("loss_data_loss", "cost_data_loss", "distribution"):
+    for name in ("loss_data_loss", "distribution"):
         handles = {id(line): line for axes in drawn[name].axes for line in axes.get_legend_handles_labels()[0]}
         labelled = [(line, line.get_label()) for line in handles.values()]
         for line, label in [(each, label) for each, label in labelled if isinstance(each, Line2D)]:
@@ -345,8 +344,8 @@ def test_the_axis_and_the_lines_can_be_chosen():
 
 def test_a_figure_for_a_slide_has_its_title_and_size_and_no_caption():
     given, wished = sweep(range(12), **QUORUMS), canvas.Frame("Fencing matters", (8.0, 4.5), False)
-    drawn = dict(figures(*given, Wish(only=("loss", "cost"), frame=wished)))
-    assert list(drawn) == ["loss_data_loss", "cost_data_loss"]
+    drawn = dict(figures(*given, Wish(only=("loss", "heat_map"), frame=wished)))
+    assert list(drawn) == ["loss_data_loss", "heat_map_data_loss"]
     for figure in drawn.values():
         assert figure.get_size_inches().tolist() == [8.0, pytest.approx(4.5, abs=0.02)]
         said = b"".join(save(figure, "svg").split())

@@ -214,10 +214,8 @@ def coverage(quick: bool, count: int, seed: int) -> Check:
     """How often intervals hold the truth."""
     probabilities, runs = ([0.5, 0.05], 500) if quick else ([0.5, 0.1, 0.01], 2000)
     slow = "until half-width P/2"
-    chosen = [
-        each for each in calibrate.estimators(probabilities, runs, 0.95, seed) if each.method != slow or each.p > 0.05
-    ]
-    result = calibrate.calibrate(chosen, count, 0.95, seed)
+    chosen = [each for each in calibrate.kinds(probabilities, runs, seed) if each.method != slow or each.truth > 0.05]
+    result = [calibrate.calibrate(each, count) for each in chosen]
     rows = [
         (
             each.method,
@@ -226,10 +224,10 @@ def coverage(quick: bool, count: int, seed: int) -> Check:
             f"{each.coverage:.3f}",
             f"{each.coverage_low:.3f} to {each.coverage_high:.3f}",
         )
-        for each in result.rows
+        for each in result
     ]
-    short = [each for each in result.rows if each.coverage_high < 0.95]
-    least = min(each.coverage for each in result.rows)
+    short = [each for each in result if each.coverage_high < 0.95]
+    least = min(each.coverage for each in result)
     return Check(
         "Intervals, against what they promise",
         f"Every kind of 95% interval, {count:,} times on chains whose answer is known: how often it contained the "

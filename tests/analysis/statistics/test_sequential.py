@@ -15,7 +15,6 @@ from quorisk.analysis.statistics.sequential import METHOD as SEQUENTIAL
 from quorisk.analysis.statistics.sequential import (
     Rule,
     confidence_sequence,
-    fixed_size,
     looks,
     simultaneous,
 )
@@ -144,11 +143,6 @@ def test_a_rule_wants_losses_for_a_relative_precision():
     assert Rule(math.inf, 0.5).is_met(10, 100, 0.06, 0.16)
     assert not Rule(math.inf, 0.5).is_met(10, 100, 0.06, 0.161)
     assert not Rule(0.01, 0.5).is_met(10, 100, 0.06, 0.16)  # both
-
-
-def test_the_fixed_number_of_runs_is_hoeffdings():
-    assert fixed_size(0.05, 0.05) == 738
-    assert fixed_size(0.01, 0.01) == 26_492
 
 
 def test_simultaneous_confidence_shares_the_error():
