@@ -99,6 +99,7 @@ def test_what_the_page_builds_loses_data_as_it_should(installed):
         assert bool(found["explore"]["invariants"]["AckedRecordSurvives"]["breaking_states"]) is loses
 
 
+@pytest.mark.exhaustive
 def test_the_tests_of_the_page_find_the_protocol_and_pass(installed):
     commands = re.findall(r"^    python -m pytest (\S+) -k primary_backup", PAGE, re.MULTILINE)
     assert len(commands) == 3

@@ -38,6 +38,7 @@ def test_the_command_works_where_others_have_our_folders_names(elsewhere):
     assert "500 runs" in out
 
 
+@pytest.mark.exhaustive
 def test_spark_works_where_others_have_our_folders_names(elsewhere):
     in_folder(elsewhere, sys.executable, "-m", "quorisk", "run", "topic.toml", "--out", "results")
     assert (elsewhere / "results" / "report.html").stat().st_size > 1000

@@ -124,6 +124,7 @@ COMPILED = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", COMPILED)
 def test_compiled_code_refuses_what_does_not_fit(name):
     ask, model, said = COMPILED[name]

@@ -74,6 +74,7 @@ def test_spark_says_what_is_said_without_it_and_its_years_add_up(load, tmp_path)
     assert said(tmp_path / "both") == here(experiment)
 
 
+@pytest.mark.exhaustive
 def test_what_was_interrupted_goes_on_and_what_is_of_others_is_refused(load, tmp_path):
     experiment, out = load("write_quorum=2", "ack_quorum=2"), tmp_path / "out"
     clusters.clusters(experiment, out)

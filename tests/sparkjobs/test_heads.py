@@ -82,6 +82,7 @@ def test_a_task_samples_what_an_estimate_does(load, shallow):
         assert (p, low, high, named) == (risk.p, risk.low, risk.high, found.method)
 
 
+@pytest.mark.exhaustive
 def test_tails_of_one_head_add_up(load, shallow):
     given = load()
     whole = sampled(given, 0)

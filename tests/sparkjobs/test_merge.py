@@ -84,6 +84,7 @@ def rows(out):
     return folder.result_rows(out).select(schema.REPRODUCIBLE).to_pylist()
 
 
+@pytest.mark.exhaustive
 def test_parts_of_a_job_merge_to_what_the_job_itself_gives(run, quorisk):
     whole, first, second = run("whole"), run("a", PART), run("b", PART, REST)
     code, out, err = quorisk("merge", "b", "a", "--out", "both", "--json")

@@ -30,6 +30,7 @@ def java_of(context: SparkContext) -> Any:
     return context._gateway.proc
 
 
+@pytest.mark.exhaustive
 def test_spark_ends_while_the_caller_goes_on_and_starts_again(log):
     with ThreadPoolExecutor(1) as pool:
         busy = Event()

@@ -178,6 +178,7 @@ def test_what_is_advised_is_what_the_verdicts_say(load, weigher, expected):
 KEYS = ("scenarios.failover.per_year", "faults.message_loss", "scenarios.failover.rates.client_starts_recovery")
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("key", KEYS)
 def test_break_even_points_are_confirmed_by_running_both_sides(load, weigher, expected, key):
     safest = min(expected, key=expected.get)

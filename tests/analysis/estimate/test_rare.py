@@ -277,6 +277,7 @@ YEAR_CELLS = {
 }
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("scenario", ["entry", "power_outage"])
 @pytest.mark.parametrize(("write_quorum", "ack_quorum"), [(2, 1), (2, 2), (3, 1), (3, 2), (3, 3)])
 def test_heads_and_exact_answers_agree_on_scenarios_of_a_year(scenario, write_quorum, ack_quorum):
@@ -286,8 +287,8 @@ def test_heads_and_exact_answers_agree_on_scenarios_of_a_year(scenario, write_qu
     assert found.data_loss.low <= probability(given) <= found.data_loss.high <= 1.03 * found.data_loss.low
 
 
-@pytest.mark.parametrize(("quorums", "levels"), [((2, 2), 1), ((3, 2), 4), ((3, 3), 4)])
 @pytest.mark.sampled(1)
+@pytest.mark.parametrize(("quorums", "levels"), [((2, 2), 1), ((3, 2), 4), ((3, 3), 4)])
 def test_what_a_small_head_leaves_out_is_told_by_hurried_runs(quorums, levels):
     """Of ordinary runs one in 10^8, or in 10^13, is lost."""
     given, runs = YEAR_CELLS["entry", *quorums], 400_000
@@ -307,6 +308,7 @@ def test_what_a_small_head_leaves_out_is_told_by_hurried_runs(quorums, levels):
     assert low <= probability(given) <= high
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("quorums", "most"), [((2, 1), 4.5e-12), ((4, 2), 1e-8), ((5, 3), 1e-7)])
 def test_failovers_have_a_number_or_a_bracket_that_says_more_than_counting(quorums, most, monkeypatch):
     """Their chains do not fit: without one state for all that go on alike, the larger ones were only counted."""

@@ -187,6 +187,7 @@ def test_bookkeeper_equals_the_reference(sizes, variant, loss, rates):
 OUTAGES = {"cluster_loses_power": 0.4, "rack_loses_power": 1.7, "client_closes_ledger_success": 0.3}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("sizes", "faults"),
     [
@@ -211,8 +212,8 @@ def test_power_outages_equal_the_reference(sizes, faults):
     assert expected["p"]["AckedEntriesSurvive"] > 1e-3
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("model", "values", "loss", "rates"), ESTIMATED, ids=lambda v: getattr(v, "name", ""))
-@pytest.mark.sampled(5)
 def test_random_runs_agree(model, values, loss, rates):
     """Every probability lies within the 99.9% Clopper-Pearson interval of its count, the mean within 4 sigma."""
     protocol = model in (BOOKKEEPER, COMPACTION, KAFKA)

@@ -36,6 +36,7 @@ def data_loss(point: Any) -> float:
     return answers.solve(found, absorption.components(found), MODEL, (), (), data_loss_alone=True).data_loss
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("min_isr", "restarts", "variant", "p"),
     [

@@ -51,6 +51,7 @@ def test_shortest_traces_are_as_short_as_the_reference_interpreters_find():
     assert next(leaks) == DEPTHS["leaked_ledger"]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("switch", ["fence_unknown_ledger", "defer_recovery_ensemble_change", "recovery_lac_floor"])
 def test_shortest_traces_of_ledgers(switch):
     sizes = (2, 2, 1, 1, 2, 1) if switch == "recovery_lac_floor" else (1, 2, 1, 1, 1, 1)
@@ -168,6 +169,7 @@ RUNS = [
 ]  # fmt: skip
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("model", "point", "outcomes"), RUNS)
 def test_a_run_comes_again_as_the_engine_recorded_it(model, point, outcomes):
     first, seed = 2**33 + 4000, 2**40 + 5

@@ -41,8 +41,8 @@ ALSO = {
 """Points that other tests compare with the rerun or with the chain."""
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", registry.names())
-@pytest.mark.sampled(3)
 def test_every_run_of_every_variant_is_numbas_run(name):
     """The walks of the contract's test are among them, with the largest sizes, and what the rerun and the chain are
     compared on. All of them share a queue, so that a protocol is compiled once and lanes are busy."""

@@ -186,6 +186,7 @@ def test_an_assigned_gpu_that_is_not_there_is_refused(task, monkeypatch, address
         pass
 
 
+@pytest.mark.exhaustive
 @pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas")
 def test_on_spark_jax_gives_numbas_table(tmp_path, monkeypatch):
     monkeypatch.setenv("JAX_PLATFORMS", "cpu")

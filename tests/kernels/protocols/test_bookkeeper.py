@@ -80,10 +80,10 @@ CHANGING: dict[tuple[int, ...], list[dict[str, Any]]] = {
 two bookies and two clients is left out: it is the largest by far."""
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("sizes", "variant"), [(sizes, variant) for sizes, found in CHANGING.items() for variant in ({}, *found)], ids=str
 )
-@pytest.mark.sampled(5)
 def test_state_space_equals_the_reference(sizes, variant):
     state_space_equals_the_reference(sizes, variant)
 
@@ -105,6 +105,7 @@ def test_any_other_variant_changes_nothing_there(sizes, variant):
 ONE_EACH = FAULTS | {"max_lost": 1, "max_empty_restarts": 1}
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("sizes", "given"),
     [
@@ -130,7 +131,6 @@ ONE_EACH = FAULTS | {"max_lost": 1, "max_empty_restarts": 1}
     ],
     ids=str,
 )
-@pytest.mark.sampled(7)
 def test_state_space_with_faults_equals_the_reference(sizes, given):
     state_space_equals_the_reference(sizes, given)
 
@@ -183,6 +183,7 @@ def test_exact_figure_of_the_design():
     assert abs(mean - 7.52003662239) < 4 * sigma
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("loss", [0.0, 0.3])
 @pytest.mark.parametrize("variant", [{}, {"fence_unknown_ledger": False}], ids=["spec", "fence_unknown_ledger-off"])
 def test_estimates_agree_with_an_exact_solution(variant, loss):
@@ -229,9 +230,9 @@ FAULTY = [
 ]
 
 
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("variant", VARIANTS + FAULTY, ids=str)
 @pytest.mark.parametrize("sizes", [(6, 3, 3, 2, 4, 2), (5, 3, 2, 2, 3, 3), (4, 2, 2, 1, 2, 2)], ids=str)
-@pytest.mark.sampled(20)
 def test_random_runs_of_large_configurations_equal_the_reference(sizes, variant):
     """In every state of random runs: the same instances with the same successors, and the same broken invariants."""
     constants = reference.Constants(*sizes, **variant)

@@ -197,6 +197,7 @@ SPACES = [
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("sizes", "size", "given"), SPACES, ids=str)
 def test_state_space_equals_the_reference(sizes, size, given):
     state_space_equals_the_reference(sizes, given | {"ensemble_size": size})
@@ -213,6 +214,7 @@ WALKS = [
 ]
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("variant", WALKS, ids=str)
 @pytest.mark.parametrize(
     ("sizes", "size"),

@@ -125,6 +125,7 @@ SMALL = [
 ]
 
 
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("values", [*SMALL, model_values(2, 2, 2, 1, 1), model_values(1, 4, 1, 1, 3, **DELETE_FIRST)])
 def test_every_state_agrees_with_the_reference(values):
     params = MODEL.make_params(values)
@@ -135,6 +136,7 @@ def test_every_state_agrees_with_the_reference(values):
             assert_agrees_with_reference(state, values)
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("switches", [*product([True, False], repeat=4)])
 def test_random_runs_of_the_largest_model_agree_with_the_reference(switches):
     values = model_values(**LARGEST, **dict(zip(ON, switches, strict=True)))

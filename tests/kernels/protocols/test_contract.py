@@ -67,8 +67,8 @@ CLOSING = sorted(
 )
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(("name", "parameter"), CLOSING)
-@pytest.mark.sampled(13)
 def test_what_a_bound_closes_never_happens(name, parameter):
     """Else a file would be told that a fault is off which is on."""
     model = registry.load(name)

@@ -121,6 +121,7 @@ def assert_agrees_with_reference(state, committed, of):
     return after
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("sizes", "variant"),
     [
@@ -131,7 +132,6 @@ def assert_agrees_with_reference(state, committed, of):
     ],
     ids=str,
 )
-@pytest.mark.sampled(6)
 def test_every_state_of_a_small_configuration_equals_the_reference(sizes, variant):
     of = compared(sizes, variant)
     params, start = of.params, MODEL.initial(of.params, 0)
@@ -270,6 +270,7 @@ FIRST_BREACHES: list[tuple[dict[str, Any], tuple[int, ...], dict[str, int]]] = [
 ]
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize(("variant", "sizes", "expected"), FIRST_BREACHES, ids=str)
 def test_what_breaks_first(variant, sizes, expected):
     found = searched(sizes, **variant)

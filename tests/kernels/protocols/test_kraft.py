@@ -241,6 +241,7 @@ def test_of_one_log_lost_right_after_a_lone_acknowledgement_the_leaders_is_one_o
     assert found.data_loss == pytest.approx(1 / replicas, rel=1e-12)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("brokers", "replicas"), [(3, 1), (3, 3), (5, 3), (6, 6)])
 def test_a_broker_shuts_down_at_its_rate_whatever_the_replicas_and_whoever_leads(brokers, replicas):
     """Of n brokers each is the first within a lifetime with probability r / (n r + 1 / T)."""

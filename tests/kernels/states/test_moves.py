@@ -35,6 +35,7 @@ def moves(name, cost) -> Any:
     return moves_of(head, head.solve().states)
 
 
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("name", PROBLEMS)
 @pytest.mark.parametrize("cost", [0, 1, 2, 4, WHOLE])
 def test_the_steps_of_a_head_add_up_to_it(name, cost):

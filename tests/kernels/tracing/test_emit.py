@@ -82,9 +82,9 @@ def computed(outputs: list[Any], columns: dict[int, np.ndarray], shape: tuple[in
     return found[:, :NUM_VALUES]
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("seed", range(24))
-@pytest.mark.sampled(40)
 def test_machine_code_computes_what_the_expressions_mean(seed, shape):
     chance = random.Random(seed)
     graph = new_graph()

@@ -32,6 +32,7 @@ def test_kernels_give_the_generic_engines_results(name):
         fuzz.compare(model, point, shape, not fuzz.supports(point, False), seed, RUNS)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("shape", [OF_32_BITS, OF_16_BITS, OF_32_BITS.twice(), OF_16_BITS.twice(), QUEUED])
 def test_runs_that_lose_data_and_start_in_several_states(monkeypatch, shape):
     model, point = losing()
@@ -43,6 +44,7 @@ def test_runs_that_lose_data_and_start_in_several_states(monkeypatch, shape):
     assert at_times.repeated >= at_times.lost
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("shape", [OF_16_BITS, QUEUED])
 @pytest.mark.parametrize(
     "limits", [{"horizon": 0.7}, {"lifetime": 0.5}, {"horizon": 0.7, "lifetime": 0.5}, {"max_steps": 3}]
@@ -100,6 +102,7 @@ def test_shifts_by_more_than_was_seen_change_no_result(monkeypatch):
     assert 0 < compared.repeated <= RUNS
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("name", "shape"), [("bookkeeper", OF_32_BITS), ("kraft", OF_32_BITS), ("kraft", QUEUED)])
 def test_conditions_that_do_not_always_hold_change_no_result(monkeypatch, name, shape):
     """Each is taken to have the value that it has more often than not, so most runs are repeated."""
@@ -108,6 +111,7 @@ def test_conditions_that_do_not_always_hold_change_no_result(monkeypatch, name, 
     assert RUNS / 2 < compared.repeated <= RUNS
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("shape", [OF_32_BITS, QUEUED])
 def test_one_kernel_serves_points_that_differ_in_their_losses(tmp_path, shape):
     model, small = registry.load("bookkeeper"), registry.cases("bookkeeper").small

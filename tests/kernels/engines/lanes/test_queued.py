@@ -144,6 +144,7 @@ def test_any_number_of_runs_may_be_under_way(monkeypatch, pool):
     assert fuzz.compare(model, point, QUEUED, True, 3, 3000).lost > 100
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("values", "others", "repeated"),
     [
@@ -159,7 +160,6 @@ def test_any_number_of_runs_may_be_under_way(monkeypatch, pool):
         ({"ticks": 2}, {"max_steps": 1 << 30}, 0.1),
     ],
 )
-@pytest.mark.sampled(4)
 def test_runs_of_what_kernels_find_hard(values, others, repeated):
     """The generic engine is left what begins exposed or over, and what draws something and does not accept it."""
     point = lamps.POINT._replace(values={**lamps.POINT.values, **values}, **others)

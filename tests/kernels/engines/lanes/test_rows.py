@@ -63,6 +63,7 @@ def test_it_takes_all_runs_to_end_to_say_how_many_steps_they_take(monkeypatch):
     assert math.isinf(observe(*given).mean_steps)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("shape", [OF_16_BITS, QUEUED])
 def test_a_model_without_invariants(shape):
     kafka = registry.load("kafka")
