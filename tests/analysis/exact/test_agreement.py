@@ -163,6 +163,7 @@ def test_lifetimes_and_rates_13_decades_apart_equal_rational_arithmetic(name):
     assert exactly["horizon"] > 0
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(("loss", "rates"), [(0.0, {}), (0.3, {}), (0.3, UNEVEN)], ids=["no-loss", "loss", "uneven"])
 @pytest.mark.parametrize(
     ("sizes", "variant"),

@@ -54,6 +54,7 @@ def test_a_lost_log_and_crashes_lose_what_independent_chains_said(min_isr, resta
     assert data_loss(upgrade(min_isr, faults, **variant)) == pytest.approx(p, abs=6e-5)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("variant", "faults"),
     [

@@ -47,6 +47,7 @@ BY_JAX_HERE = "refused in compaction"
 """XLA compiles a model anew for weights that may be refused; `test_jax_engine` has it make runs of the others."""
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", list(POINTS))
 def test_numba_jax_and_the_rerun_make_the_same_runs(name):
     model, point = POINTS[name]

@@ -39,10 +39,14 @@ ALSO = {
     "kraft": [test_agreement.POINTS["the 32nd instance of a word"][1]],
 }
 """Points that other tests compare with the rerun or with the chain."""
+SMALL = ("compaction", "kafka")
+"""Protocols that XLA compiles in seconds."""
 
 
-@pytest.mark.sampled(2)
-@pytest.mark.parametrize("name", registry.names())
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.exhaustive] * (name not in SMALL)) for name in registry.names()],
+)
 def test_every_run_of_every_variant_is_numbas_run(name):
     """The walks of the contract's test are among them, with the largest sizes, and what the rerun and the chain are
     compared on. All of them share a queue, so that a protocol is compiled once and lanes are busy."""

@@ -35,6 +35,7 @@ POINTS = {
 }
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", list(POINTS))
 def test_all_engines_make_the_same_runs(name):
     made = fuzz.make(MODEL, POINTS[name], SEED, RUNS, [POINTS[REFUSED]])
@@ -52,6 +53,7 @@ def test_most_runs_come_to_what_is_refused():
     assert fuzz.share_refused(MODEL, POINTS[REFUSED], SEED, 500) > 0.5
 
 
+@pytest.mark.exhaustive
 def test_random_configurations():
     for point, seed in fuzz.cases(MODEL, random.Random(4), 20):
         made = fuzz.make(MODEL, point, seed, 500, [POINTS[REFUSED]])

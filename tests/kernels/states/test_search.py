@@ -46,6 +46,7 @@ def by_plain_python(model, params, most):
     return order, parents
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", registry.names())
 def test_states_are_found_in_the_order_in_which_plain_python_finds_them(name):
     model = registry.load(name)
