@@ -145,6 +145,7 @@ def _toml(document: dict[str, Any], prefix: str = "") -> str:
     return "\n".join(lines)
 
 
+@pytest.mark.exhaustive
 def test_elasticities_are_those_of_differences_of_the_year_itself():
     """Of each figure of the file, with scenarios and on a cluster."""
     for document in (DOCUMENT, CLUSTERED):

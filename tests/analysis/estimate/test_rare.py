@@ -287,7 +287,7 @@ def test_heads_and_exact_answers_agree_on_scenarios_of_a_year(scenario, write_qu
     assert found.data_loss.low <= probability(given) <= found.data_loss.high <= 1.03 * found.data_loss.low
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("quorums", "levels"), [((2, 2), 1), ((3, 2), 4), ((3, 3), 4)])
 def test_what_a_small_head_leaves_out_is_told_by_hurried_runs(quorums, levels):
     """Of ordinary runs one in 10^8, or in 10^13, is lost."""

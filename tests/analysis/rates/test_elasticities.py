@@ -128,7 +128,7 @@ def changed(model, point, key, factor):
     return point.with_p_lost(name, point.p_lost(name) * factor)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", CASES)
 def test_elasticities_are_central_differences_of_the_whole_chain(name):
     """Of the chain of all states, built anew each time; differences of the fourth order."""

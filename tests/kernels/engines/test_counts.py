@@ -50,7 +50,7 @@ def test_many_runs_come_to_what_is_refused():
     assert fuzz.share_refused(MODEL, POINTS[REFUSED], SEED, 500) > 0.5
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", list(POINTS))
 def test_all_engines_count_the_same(name):
     point, job = POINTS[name], Job(0, 2**33, 2000)

@@ -139,6 +139,7 @@ def test_results_do_not_depend_on_the_size_of_batches_and_rounds(advance, monkey
     assert (by_jax(JOBS[::-1]) == by_numba(JOBS[::-1])).all()
 
 
+@pytest.mark.exhaustive
 def test_a_few_long_runs_are_left_to_ever_smaller_batches(monkeypatch):
     """Of 600 runs, 60 crash on and on."""
     long = point_of(TOPIC, rates={"broker_crash": 50.0}, max_crashes=31, messages=8, compactions=7)
@@ -185,6 +186,7 @@ print("agree")
 """
 
 
+@pytest.mark.exhaustive
 def test_several_devices_share_the_runs():
     environment = os.environ | {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": "--xla_force_host_platform_device_count=3"}
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
