@@ -46,7 +46,7 @@ def _check_owners(place: Path, folder: Path) -> None:
     """Raises ConfigError if others could put code of theirs into the cache's folder by way of this place: of the folder
     itself by writing there, of one around it by putting another one there, which they cannot where it is sticky."""
     found = place.stat()
-    around = "" if place == folder else f", around {folder},"
+    around = "" if place == folder else f" (around {folder})"
     if found.st_uid not in (os.geteuid(), 0):
         raise _unusable(f"{place}{around}: belongs to another user, whose code would run here")
     sticky = place != folder and found.st_mode & stat.S_ISVTX

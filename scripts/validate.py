@@ -34,6 +34,7 @@ CHECKS = {
     "tlc": Runs(lambda quick, count, seed: probabilities.tlc(quick)),
     "published": Runs(lambda quick, count, seed: probabilities.published(quick)),
     "clusters": Runs(lambda quick, count, seed: clusters.clusters(quick)),
+    "majorities": Runs(lambda quick, count, seed: clusters.majorities(quick)),
     "storm": Runs(lambda quick, count, seed: probabilities.by_storm(quick)),
     "latency": Runs(lambda quick, count, seed: probabilities.latency(quick)),
     "sampling": Runs(lambda quick, count, seed: probabilities.sampling(quick)),

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from quorisk.kernels.cluster.placement import p_in_rack
+from quorisk.kernels.cluster.racks import p_in_rack
 from quorisk.kernels.cluster.setting import DISTINCT_RACKS, RACK, TWO_RACKS, Cluster, Thin
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.protocols.promises import Promise

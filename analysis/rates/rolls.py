@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from quorisk.analysis.rates.observed import Observed, day_of, series
+from quorisk.analysis.rates.observed import DAY_S, Observed, day_of, series
 from quorisk.analysis.rates.prometheus import Samples
 from quorisk.kernels.protocols import evidence
 
@@ -76,16 +76,9 @@ def counted(clusters: Sequence[Sequence[Samples]], source: str) -> Iterator[Obse
     rolls = [roll for nodes in watched for roll in found(nodes)]
     spans = [max(nodes, key=lambda node: float(np.ptp(node.times))).times for nodes in watched]
     days = [day_of(roll[0].start_s) for roll in rolls]
-    lasted = [(day_of(at), step) for times in spans for at, step in zip(times[1:], np.diff(times), strict=True)]
-    yield Observed(
-        evidence.ROLLS,
-        series(
-            [*days, *(day for day, _ in lasted)],
-            [1] * len(days) + [0] * len(lasted),
-            [0.0] * len(days) + [step for _, step in lasted],
-        ),
-        source,
-    )
+    watched_days = np.concatenate([times[1:] // DAY_S for times in spans])
+    lasted = np.concatenate([np.zeros(len(days)), *map(np.diff, spans)])
+    yield Observed(evidence.ROLLS, series([*days, *watched_days], np.arange(len(lasted)) < len(days), lasted), source)
     steps = [
         (day_of(after.start_s), after.start_s - before.end_s) for roll in rolls for before, after in pairwise(roll)
     ]

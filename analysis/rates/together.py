@@ -65,14 +65,18 @@ def counted(losses: Sequence[Loss], nodes: float, racks: int, watched_s: float, 
     racks (if it is known how many there are) and other nodes apart, how often and which part of them was lost."""
     if not losses:
         return
-    groups = [each for each in events(losses) if len(each) > 1]
+    every = events(losses)
+    groups = [each for each in every if len(each) > 1]
     by_chance = _by_chance(losses, watched_s)
     said = f"{source}; {by_chance:.2g} such pairs would be expected by chance"
-    all_of = [(day_of(each.start_s), len(event) > 1) for event in events(losses) for each in event]
+    all_of = [(day_of(each.start_s), len(event) > 1) for event in every for each in event]
     days, shared = zip(*all_of, strict=True)
     yield Observed(evidence.SHARE_TOGETHER, series(days, shared, np.ones(len(days))), said)
-    of_racks = [each for each in groups if racks and len({loss.rack for loss in each}) == 1 and each[0].rack]
-    others = [each for each in groups if each not in of_racks]
+    of_racks: list[list[Loss]] = []
+    others: list[list[Loss]] = []
+    for each in groups:
+        is_of_a_rack = racks and each[0].rack and len({loss.rack for loss in each}) == 1
+        (of_racks if is_of_a_rack else others).append(each)
     largest = max(map(len, others), default=0)
     for kinds, each_of, number, size in (
         ((evidence.RACK_LOSSES, evidence.LOST_IN_RACK), of_racks, racks, round(nodes / max(racks, 1))),

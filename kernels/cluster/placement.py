@@ -264,23 +264,6 @@ def filled(allowed: Sequence[int], ensemble: int, sizes: Sequence[int]) -> list[
     return ways
 
 
-@lru_cache(maxsize=64)
-def p_in_rack(cluster: Cluster) -> float:
-    """Returns the chance that an ensemble has a member in a certain rack, averaged over racks. Copysets count as random
-    ensembles, of which each of them is one."""
-    every = [size for size, number in cluster.rack_sizes.items() for _ in range(number)]
-    parts, ensemble = allowed(cluster), cluster.ensemble_size
-    ways = filled(parts, ensemble, every)[-1]
-    without = {size: filled(parts, ensemble, _less(every, size))[-1] / ways for size in set(every)}
-    return 1.0 - sum(without[size] for size in every) / len(every)
-
-
-def _less(sizes: Sequence[int], size: int) -> list[int]:
-    """The sizes without one of them."""
-    place = sizes.index(size)
-    return [*sizes[:place], *sizes[place + 1 :]]
-
-
 def _ring_thin(state: Sequence[int], spans: Sequence[Sequence[int]], kinds: Units, kind: int) -> float:
     if kind == 0:
         return 0.0

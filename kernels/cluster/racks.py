@@ -1,6 +1,7 @@
 """Which members of an ensemble are in one rack: the chance of each pattern, in closed form, for every placement."""
 
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import combinations, pairwise
 from math import comb, perm
 
@@ -15,6 +16,13 @@ def in_one_rack(cluster: Cluster) -> dict[int, float]:
     for mask, chance in _of_known(cluster) if catalogue(cluster) else _of_any(cluster):
         found[mask] = found.get(mask, 0.0) + chance
     return found
+
+
+@lru_cache(maxsize=64)
+def p_in_rack(cluster: Cluster) -> float:
+    """Returns the chance that an ensemble has a member in a certain rack, averaged over racks. Copysets count as random
+    ensembles, of which each of them is one."""
+    return 1.0 - sum(chance for mask, chance in _of_any(cluster) if mask == 0)
 
 
 def has_room_without(cluster: Cluster, a_rack: bool = True) -> bool:

@@ -181,7 +181,9 @@ def test_a_folder_that_others_could_replace_is_refused(tmp_path, monkeypatch, mo
     if not who:
         assert keeping.cache_folder().is_dir()
         return
-    with pytest.raises(ConfigError, match=f": {around}, around .*quorisk,: {who} may write there, and code from there"):
+    with pytest.raises(
+        ConfigError, match=rf": {around} \(around .*quorisk\): {who} may write there, and code from there"
+    ):
         keeping.cache_folder()
 
 

@@ -11,6 +11,7 @@ from quorisk.kernels.cluster.placement import catalogue, law_of
 from quorisk.kernels.cluster.setting import Cluster, units
 from tests.analysis.cluster.clusters import outage
 from tests.external import incidents as published
+from tests.validation.clusters import majorities
 
 DRAWS, HOUR = Draws(1, 1), 1.0 / 8766.0
 
@@ -81,6 +82,10 @@ def test_backblaze():
     p = 1.0 - exp(-0.00405 * 6.5 / 365.0)
     shards = Cluster(20, 4, 4, published.EVERY_SET, 1, events=(outage(365.0 / 6.5, p),))
     assert digits(certified(shards, 0.95, DRAWS).incidents.value, published.BACKBLAZE) == published.BACKBLAZE
+
+
+def test_majorities():
+    assert majorities(quick=True).holds
 
 
 @pytest.mark.parametrize("copies", [2, 3, 4, 5])
