@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 from matplotlib.figure import Figure
 
-from quorisk.analysis.cluster.curves import at_least, over_nodes
+from quorisk.analysis.cluster.curves import at_least
 from quorisk.analysis.decision import frames, verdict
 from quorisk.analysis.decision.advice import Recommendation, recommend
 from quorisk.analysis.decision.budget import with_solved
@@ -24,7 +24,7 @@ from quorisk.analysis.experiment.config import Experiment
 from quorisk.kernels.errors import ConfigError, QuoriskError, ResultError
 from quorisk.plots import canvas
 from quorisk.plots.figures import FIGURES, Wish, figures
-from quorisk.plots.incidents import nodes_figure, sizes_figure
+from quorisk.plots.incidents import sizes_figure
 from quorisk.plots.looks import of_designs
 from quorisk.plots.ranking import ranking_figure
 from quorisk.plots.report import RANKING, Picture, Provenance, report
@@ -112,19 +112,15 @@ def _ranking(frame: pd.DataFrame, sure: Doubt | None) -> Iterator[tuple[str, Fig
 
 
 def _incidents(frame: pd.DataFrame, experiment: Experiment) -> Iterator[tuple[str, Figure]]:
-    """The figures of the designs' clusters, the safest designs first; none if there is no cluster."""
+    """The figure of the designs' clusters, the safest designs first; none if there is no cluster."""
     rows = choose.of(frame, text.ANY_LOSS)
     if not text.is_clustered(rows):
         return
     design_of = {point.point_id: point.design for point in experiment.points}
     looks = of_designs(rows)
     names = {design_of[each.worst["parts"][0]["point_id"]]: each.settings for each in designs(rows)}
-    for name, make, curves in (
-        ("incidents", sizes_figure, at_least(experiment, names)),
-        ("nodes", nodes_figure, over_nodes(experiment, names)),
-    ):
-        if (figure := make(curves, looks)) is not None:
-            yield name, figure
+    if (figure := sizes_figure(at_least(experiment, names), looks)) is not None:
+        yield "incidents", figure
 
 
 def _with_allowed(frame: pd.DataFrame, sure: Doubt | None) -> pd.DataFrame:
