@@ -9,7 +9,6 @@ UNREAD  := 'site-packages/(.*/tests|debugpy|mypyc?|pip|pkg_resources|setuptools)
 PIP     := $(BIN)/python -m pip install --no-compile --disable-pip-version-check --quiet
 GALLERY := docs/gallery
 STAMP   := $(VENV)/.quorisk-installed
-CLASSES := $(VENV)/spark.jsa
 
 # Where Python is told to write no byte code, as in many containers, each process would compile what it imports.
 unexport PYTHONDONTWRITEBYTECODE
@@ -35,25 +34,25 @@ QUICK = tests/analysis/experiment tests/analysis/statistics tests/kernels/engine
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: $(CLASSES) ## install Quorisk and its tools into .venv, and Java 17 if it is missing
+setup: $(STAMP) ## install Quorisk and its tools into .venv, and Java 17 if it is missing
 	@$(WITH_JAVA) echo "Ready: $(BIN)/quorisk, with Java in $$JAVA_HOME"
 
-demo: $(CLASSES) ## what a Pulsar cluster loses a year: sweep ten designs and draw the report
+demo: $(STAMP) ## what a Pulsar cluster loses a year: sweep ten designs and draw the report
 	@$(WITH_JAVA) $(BIN)/quorisk run configs/pulsar.toml --out results/pulsar --resume
 	@echo "The report: $(CURDIR)/results/pulsar/report.html"
 
 # A cluster mostly waits, so its tests run beside the others; lint comes first, while those compile what all need.
 # tests/conftest.py says in which order files are shared out.
-test: $(CLASSES) ## run the tests, lint, and type-check: ten minutes on two cores
+test: $(STAMP) ## run the tests, lint, and type-check: ten minutes on two cores
 	@$(MAKE) --no-print-directory -j2 test-here test-cluster SHORT=--short
 
-test-all: $(CLASSES) ## the same with all that is exhaustive: before a release
+test-all: $(STAMP) ## the same with all that is exhaustive: before a release
 	@$(MAKE) --no-print-directory -j2 test-here test-cluster
 
-test-here: $(CLASSES)
+test-here: $(STAMP)
 	@$(WITH_JAVA) $(WITH_BROWSER) $(BIN)/python -m pytest $(SHORT) -n 3 --dist loadfile --no-loadscope-reorder -m "not cluster"
 
-test-cluster: $(CLASSES) lint
+test-cluster: $(STAMP) lint
 	@$(WITH_JAVA) $(BIN)/python -m pytest $(SHORT) -m cluster tests/sparkjobs
 
 quick: lint ## what to run while writing: lint, and the tests that take a moment (ONLY=tests/plots: those instead)
@@ -65,7 +64,7 @@ lint: $(STAMP) ## ruff (rules and format), mypy, and the rules of who imports wh
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo --no-cache
 
-gallery: $(CLASSES) ## draw the README's figures from real sweeps
+gallery: $(STAMP) ## draw the README's figures from real sweeps
 	@$(WITH_JAVA) for name in pulsar demo kafka_variants; do \
 	    $(BIN)/quorisk run configs/$$name.toml --out results/$$name --resume || exit; done
 	@cp results/pulsar/figures/incidents.svg $(GALLERY)/pulsar_incidents.svg
@@ -97,7 +96,7 @@ notebook: $(STAMP) ## run docs/notebook.ipynb again, and keep what its cells sho
 bench: $(STAMP) ## measure the engines on this machine
 	@$(BIN)/quorisk bench
 
-wheel: $(CLASSES) ## build the wheel, and try it in an environment away from this repository
+wheel: $(STAMP) ## build the wheel, and try it in an environment away from this repository
 	@scripts/try_wheel.sh
 
 clean: ## delete what the other targets make, except .venv
@@ -119,7 +118,3 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(BIN)/python -m compileall -qq -j 0 -x $(UNREAD) $(VENV)/lib || true
 	@$(BIN)/python -m compileall -q -j 0 analysis kernels plots quorisk say sparkjobs
 	@touch $@
-
-# Spark starts a second sooner with it.
-$(CLASSES): $(STAMP) scripts/spark_classes.py
-	@$(WITH_JAVA) $(BIN)/python scripts/spark_classes.py

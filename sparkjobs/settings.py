@@ -22,17 +22,8 @@ OLDEST_JAVA = 17
 _MASTER = re.compile(r"local(\[(\*|\d+)(,\d+)?\])?|local-cluster\[[\d,]+\]|(spark|k8s)://\S+|yarn")
 LOCAL_MASTER = "local[*,4]"
 """All cores of this machine; a task is tried four times, as on a cluster."""
-CLASSES = Path(sys.prefix) / "spark.jsa"
-"""What Java made of Spark's classes once, if somebody had it do so. It leaves alone what another Java made."""
-
-
-def classes(option: str, path: Path) -> str:
-    """Java's option about such an archive, ignored by a Java that knows none."""
-    return f'-XX:+IgnoreUnrecognizedVMOptions -XX:{option}="{path}"'
-
-
 # All that Java does is hand out tasks: optimising that would cost seconds and save none.
-_JAVA_OPTIONS = f"-XX:TieredStopAtLevel=1 {classes('SharedArchiveFile', CLASSES)}"
+_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1"
 SETTINGS = {
     "spark.driver.extraJavaOptions": _JAVA_OPTIONS,
     "spark.log.level": "WARN",

@@ -73,12 +73,6 @@ class Losses(NamedTuple):
     """The confidence with which low and high hold; 1 if all parts are exact."""
     method: str
 
-    @property
-    def years_between(self) -> tuple[float, float, float]:
-        """The mean time between losses in years, by the estimate, and at least and at most; infinite for none."""
-        estimate, least, most = (1.0 / rate if rate > 0 else math.inf for rate in (self.p, self.high, self.low))
-        return estimate, least, most
-
 
 def confidence_of_each(confidence: float, num_sampled: int) -> float:
     """Returns the confidence that each sampled scenario's interval needs for that of their sum to have `confidence`."""

@@ -1,14 +1,11 @@
 """Spark's start and end, and those of the Java that it runs in."""
 
 import os
-import shutil
 import signal
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from threading import Event
 from typing import Any
-from unittest.mock import MagicMock
 
 import pytest
 from pyspark import SparkConf, SparkContext
@@ -16,8 +13,6 @@ from pyspark.java_gateway import launch_gateway
 
 from quorisk.kernels.errors import ConfigError
 from quorisk.sparkjobs import folder, session
-from quorisk.sparkjobs.settings import CLASSES, SETTINGS
-from scripts.spark_classes import make
 
 
 @pytest.fixture
@@ -105,35 +100,3 @@ def test_an_interrupt_while_java_starts_leaves_none(log, monkeypatch):
     finally:
         started[0].kill()
     assert SparkContext._active_spark_context is None
-
-
-def test_java_takes_sparks_classes_from_an_archive(log, tmp_path):
-    """From the one that `make` made, if it did: it takes a quarter of a minute."""
-    archive, loaded = tmp_path / "a folder" / "spark.jsa", tmp_path / "loaded"
-    archive.parent.mkdir()
-    if CLASSES.exists():
-        shutil.copy(CLASSES, archive)
-    else:
-        make(archive)
-    options = SETTINGS["spark.driver.extraJavaOptions"].replace(str(CLASSES), str(archive))
-    settings = {"spark.driver.extraJavaOptions": f"{options} -Xlog:class+load:file={loaded}"}
-    with session.spark("local[1]", settings, log):
-        pass
-    assert "org.apache.spark.SparkContext source: shared objects file (top)" in loaded.read_text()
-
-
-@pytest.mark.parametrize(("returncode", "kept"), [(0, b"an archive"), (-9, b"")])
-def test_what_java_did_not_finish_is_no_archive(tmp_path, monkeypatch, returncode, kept):
-    """Spark's part is played: Java that writes, and ends well or is killed when half is written."""
-
-    @contextmanager
-    def spark(master, settings, log):
-        job = MagicMock()
-        job._gateway.proc.returncode = returncode
-        yield job
-        (log.parent / "spark.jsa").write_bytes(b"an archive" if returncode == 0 else b"an ar")
-
-    monkeypatch.setattr(session, "spark", spark)
-    make(tmp_path / "spark.jsa")
-    assert (tmp_path / "spark.jsa").read_bytes() == kept
-    assert list(tmp_path.iterdir()) == [tmp_path / "spark.jsa"]

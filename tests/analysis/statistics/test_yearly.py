@@ -28,15 +28,9 @@ def test_a_sum_is_that_of_its_parts(given_parts):
 def test_what_is_exact_needs_no_interval():
     total = yearly.add_up([Part(3.0, 0.5, 0.5, 0.5), Part(2.0, 0.0, 0.0, 0.0)], 0.9)
     assert total == yearly.Losses(1.5, 1.5, 1.5, 1.0, "exact")
-    assert total.years_between == (1.0 / 1.5,) * 3
     mixed = yearly.add_up([Part(3.0, 0.5, 0.5, 0.5), Part(2.0, 0.0, 0.0, 0.1)], 0.9)
     assert (mixed.low, mixed.confidence) == (1.5, 0.9)
     assert mixed.high == pytest.approx(1.7)
-
-
-def test_the_time_between_losses_is_for_ever_if_there_are_none():
-    total = yearly.add_up([Part(2.0, 0.0, 0.0, 0.25)], 0.9)
-    assert total.years_between == (math.inf, 2.0, math.inf)
 
 
 @pytest.mark.parametrize("together", [True, False])
