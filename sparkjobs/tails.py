@@ -4,14 +4,12 @@ A head is a function of its point, as a run is of its number: so nobody sends it
 leaves to the other processes of its executor in the folder that Spark gives them, which is theirs alone.
 """
 
-import fcntl
 import json
 import os
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import nullcontext, suppress
+from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
-from zipfile import BadZipFile
 
 import numpy as np
 
@@ -20,6 +18,7 @@ from quorisk.analysis.estimate.sums import run_sums
 from quorisk.analysis.experiment.config import RunSettings
 from quorisk.analysis.experiment.grid import GridPoint
 from quorisk.analysis.results import heads
+from quorisk.kernels import keeping
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.points import Points, pack
 from quorisk.kernels.engines.registry import Engine
@@ -71,7 +70,8 @@ def tail_of(
     """
     key = f"{point.point_id}-{run.method}-{run.relative_precision!r}-{most_transitions}-{enough!r}"
     if key not in _LATEST:
-        with _shared(key) as path:
+        path = _place(key)
+        with keeping.alone(path) if path else nullcontext():
             found = _load(path) if path else None
             if found is None:
                 solved = method.known(model, point.point, run, most_transitions, method.HEAD_BYTES, None, enough)
@@ -84,38 +84,22 @@ def tail_of(
     return _LATEST[key]
 
 
-@contextmanager
-def _shared(key: str) -> Iterator[Path | None]:
-    """Where the processes of an executor share a head, held by one at a time; None if there is no such place."""
-    folders = os.environ.get("SPARK_LOCAL_DIRS")
-    if not folders:
-        yield None
-        return
-    path = Path(folders.split(",")[0]) / f"head-{key}.npz"
-    with ExitStack() as stack:
-        try:
-            fcntl.flock(stack.enter_context(path.with_suffix(".lock").open("w")), fcntl.LOCK_EX)
-            shared: Path | None = path
-        except OSError:  # a disk that is full keeps nothing: each solves for itself
-            shared = None
-        yield shared
+def _place(key: str) -> Path | None:
+    """Where the processes of an executor share a head; None if there is no such place."""
+    folder = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0]
+    return Path(folder, f"head-{key}.npz") if folder and Path(folder).is_dir() else None
 
 
 def _save(path: Path, head: dict[str, Any], exits: Exits | None) -> None:
     """All of it or nothing: where there is no room, the next process solves the head again."""
-    part = path.with_suffix(".part")
-    text = np.frombuffer(json.dumps(head).encode(), np.uint8)
-    arrays: dict[str, np.ndarray] = {}
+    arrays: dict[str, np.ndarray] = {"head": np.frombuffer(json.dumps(head).encode(), np.uint8)}
     if exits:
         hurry = np.array([exits.places, exits.p])
-        arrays = {"rows": exits.rows, "flows": exits.flows, "hurry": hurry, **exits.layout._asdict()}
-    try:
-        _make_room(path.parent, sum(each.nbytes for each in arrays.values()))
-        with part.open("wb") as file:
-            np.savez(file, allow_pickle=False, head=text, **arrays)
-        part.rename(path)
-    except OSError:
-        part.unlink(missing_ok=True)
+        arrays |= {"rows": exits.rows, "flows": exits.flows, "hurry": hurry, **exits.layout._asdict()}
+    np.savez(content := BytesIO(), allow_pickle=False, **arrays)
+    with suppress(OSError):
+        _make_room(path.parent, content.getbuffer().nbytes)
+        keeping.write(path, content.getvalue())
 
 
 def _make_room(folder: Path, num_bytes: int) -> None:
@@ -130,14 +114,14 @@ def _make_room(folder: Path, num_bytes: int) -> None:
 
 
 def _load(path: Path) -> tuple[dict[str, Any], Exits | None] | None:
-    """None if there is nothing, or not what was saved: every member has a checksum."""
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            head = json.loads(file["head"].tobytes())
-            if head["exits"] == 0:
-                return head, None
-            layout = Layout(*(file[name] for name in Layout._fields))
-            places, p = file["hurry"]
-            return head, Exits(file["rows"], layout, file["flows"], head["left_out"], int(places), float(p))
-    except (OSError, EOFError, BadZipFile, KeyError, ValueError):
+    """None if there is nothing, or not what was saved."""
+    content = keeping.read(path)
+    if content is None:
         return None
+    with np.load(BytesIO(content), allow_pickle=False) as file:
+        head = json.loads(file["head"].tobytes())
+        if head["exits"] == 0:
+            return head, None
+        layout = Layout(*(file[name] for name in Layout._fields))
+        places, p = file["hurry"]
+        return head, Exits(file["rows"], layout, file["flows"], head["left_out"], int(places), float(p))
