@@ -83,6 +83,9 @@ class Invariant(NamedTuple):
     about: str = ""
     """What a breach is, if it is no error: EXPOSURE (another fault would do more harm now than it should; runs add up
     for how long) or AVAILABILITY (nothing is lost, but something cannot go on)."""
+    room: str = ""
+    """The parameter that gives more room, if a breach means that the model has none left: a limit of the model's, which
+    results tell, and refuse where it is met often."""
 
 
 class Parameter(NamedTuple):

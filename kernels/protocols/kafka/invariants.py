@@ -63,4 +63,5 @@ INVARIANTS = (
     Invariant("StrongIsr", strong_isr, data_loss=False),
     Invariant("LeaderInIsr", leader_in_isr, data_loss=False),
     Invariant("CommittedRecordsSurvive", committed_records_survive, data_loss=True),
+    Invariant("ProducersHaveRoom", producers_have_room, data_loss=False, about=AVAILABILITY, room="max_records"),
 )

@@ -5,7 +5,7 @@ producer was told; in the specs' own it stands for their LeaderCompletenessPrope
 ConsistentReadProperty, which also count what was committed and never acknowledged, or refused.
 """
 
-from quorisk.kernels.model import COMPLETED, EXPOSURE, STUCK, Invariant
+from quorisk.kernels.model import AVAILABILITY, COMPLETED, EXPOSURE, STUCK, Invariant
 from quorisk.kernels.ops import lowest_bit, popcount, when, where
 from quorisk.kernels.protocols.kraft.layout import EVERY_BROKER, MAX_BROKERS, MAX_VALUES, leo_of, values_before
 from quorisk.kernels.protocols.rows import EVERY_ROW, ROW, WIDTH, gathered, nonempty, row, rows, union
@@ -29,11 +29,13 @@ def lacked(state, leader):
 
 
 def acked_records_survive(state, params):
-    """No acknowledged value is gone: some log has it, and so has that of a leader that runs."""
+    """No acknowledged value is gone: some log has it, unless that is asked of leaders alone, and so has that of a leader
+    that runs."""
     leader = running_leader(state)
     gone = when((state.pos_acked != 0) & (leader != 0), lacked, state, leader)
     specs = leader_completeness_property(state, params) & consistent_read_property(state, params)
-    return no_committed_record_lost_globally(state, params) & where(params.kafka, gone == 0, specs)
+    somewhere = (params.lost_without_leader == 0) | no_committed_record_lost_globally(state, params)
+    return somewhere & where(params.kafka, gone == 0, specs)
 
 
 def leader_completeness_property(state, params):
@@ -137,6 +139,11 @@ def min_isr_recovery_quorum(state, params):
     return (params.kip966 == 0) | (params.kafka != 0) | (state.con.isr | state.con.elr != 0) | known
 
 
+def producers_have_room(state, params):
+    """With continuous writes: records that have to be told apart have not used up all values."""
+    return (params.continuous_writes == 0) | (state.sent != params.values)
+
+
 def outcome(state, params):
     """Nothing is enabled: the run is completed if a leader runs and has committed its whole log, else stuck, most often
     as nobody is left who may lead."""
@@ -157,4 +164,5 @@ INVARIANTS = (
     Invariant("ConsistentReadProperty", consistent_read_property, data_loss=False),
     Invariant("MinIsrRecoveryQuorum", min_isr_recovery_quorum, data_loss=False),
     Invariant("AckedRecordsAreOnDisk", acked_records_are_on_disk, data_loss=False, about=EXPOSURE),
+    Invariant("ProducersHaveRoom", producers_have_room, data_loss=False, about=AVAILABILITY, room="values"),
 )

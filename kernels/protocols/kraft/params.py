@@ -46,6 +46,7 @@ class Params(NamedTuple):
     flush_every_message: int
     gated_rolls: int
     continuous_writes: int
+    lost_without_leader: int
 
 
 PARAMETERS = (
@@ -84,6 +85,11 @@ PARAMETERS = (
         table="model",
         default=False,
         later=True,
+    ),
+    switch(
+        "lost_without_leader",
+        "an acknowledged record that no log has any longer is lost at once (off: once a leader that runs lacks it)",
+        table="model",
     ),
     Parameter("zones", "model", (0, MAX_BROKERS), "zones: broker b is in zone b mod zones (0: no zones)", default=0),
     Parameter(

@@ -28,7 +28,7 @@ from quorisk.kernels.protocols.kraft.layout import (
     word_of,
 )
 from quorisk.kernels.protocols.kraft.watermark import commit_offset, maybe_advance_high_watermark
-from quorisk.kernels.protocols.rows import WIDTH, row, rows, with_row
+from quorisk.kernels.protocols.rows import WIDTH, gathered, nonempty, row, rows, with_row
 
 _REACHED = (1 << REACHED_BITS) - 1
 
@@ -245,9 +245,41 @@ def at_peace(state, params):
     return up & led & (where(may_fail(state, params), 1, 0) == 0)
 
 
+def tells_nothing_new(state, params, b):
+    """1 if what leader b takes next would soon be where its newest record is, and as acknowledged as that one is.
+
+    The newest record is of b's epoch, on no disk, and nobody has it but those who fetch from b, or get it soon; with
+    acks=1, where what is on its way to them may be lost, nobody but b.
+    """
+    log, epoch = row(state.logs, b), row(state.local.leader_epochs, b)
+    newest = log & row(state.offsets << WIDTH, popcount(log))
+    copies = newest * EVERY_BROKER
+    fetching = gathered(nonempty(state.fetchers & (EVERY_BROKER << b))) & state.running & ~(state.stalled | state.isolated)
+    reached = where(params.ack_all & ~(state.isolated >> b), fetching, 0) | 1 << b
+    elsewhere = gathered(nonempty(state.logs & copies)) & ~reached
+    known = row(word_of(state.peers, b), popcount(log))
+    commits = commits_well(state, params, b) & (acking_isr(state, params, b) & ~known == 0)
+    acked = (params.ack_all == 0) | commits
+    in_cache = (params.flush_every_message == 0) & may_lose_power(state, params)
+    on_disk = where(in_cache, state.logs & ~state.unflushed & copies, 0)
+    same = (elsewhere | on_disk | newest & state.neg_acked == 0) & (acked == (newest & state.pos_acked != 0))
+    return where(same & (last_epoch(state, log) == epoch), 1, 0)
+
+
+def taking_writes(state, params):
+    """The brokers that producers write to all the time, but for those where another record tells nothing new: so it is
+    as if a producer had one request under way at a time."""
+    leaders = where(at_peace(state, params), 0, state.leaders & state.running)
+    quiet = 0
+    for b in range(MAX_BROKERS):
+        quiet |= when((leaders >> b) & params.kafka != 0, tells_nothing_new, state, params, b) << b
+    return leaders & ~quiet
+
+
 def write_record_to_leader_enabled(state, params):
-    ready = where(state.sent != params.values, state.leaders & state.running, 0)
-    ready = where((params.continuous_writes != 0) & at_peace(state, params), 0, ready)
+    ready = state.leaders & state.running
+    ready = where(params.continuous_writes, when(params.continuous_writes, taking_writes, state, params), ready)
+    ready = where(state.sent != params.values, ready, 0)
     return (when(ready != 0, writable, state, params, ready),)
 
 

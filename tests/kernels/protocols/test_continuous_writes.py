@@ -50,9 +50,15 @@ def without_late_requests(state: Any) -> Any:
     return state._replace(fetch_requests=state.fetch_requests & ~late)
 
 
+def all_the_time(state: Any, params: Any) -> tuple[Any, ...]:
+    """As a broker may write whatever others have, so that logs of all kinds are met; else as the model."""
+    busy = kraft_replication.at_peace(state, params) or state.sent == params.values
+    return (kraft_replication.writable(state, params, 0 if busy else state.leaders & state.running),)
+
+
 def kraft_writes() -> Continuous:
     own = (kraft_replication.receive_fetch_response, kraft_replication.write_record_to_leader)
-    actions = without_normal_form(kraft.MODEL, *own)
+    actions = without_normal_form(kraft.MODEL, own[0], own[1]._replace(enabled=all_the_time))
     room = lambda state, params: state.sent != params.values  # noqa: E731
     return Continuous(kraft.MODEL, actions, kraft_form, "write_record_to_leader", room, without_late_requests)
 
@@ -143,6 +149,19 @@ KRAFT = {
     "stalls and isolation": {"max_stalls": 1, "max_isolations": 1, "acks": "1", "brokers": 3, "replication_factor": 3},
     "reassigned": {"max_reassignments": 1, "max_clean_shutdowns": 1, "brokers": 3},
 }
+
+
+@pytest.mark.parametrize("given", KRAFT.values(), ids=list(KRAFT))
+def test_kraft_states_of_one_normal_form_take_writes_alike(given):
+    """Whether another record tells anything new is asked of the class, not of how many records are in it."""
+    writes = kraft_writes()
+    params = params_of(writes.model, **{"brokers": 2, "replication_factor": 2, "min_isr": 1, "values": 6, **given})
+    taking = Counter[bool]()
+    for state in islice(walk(writes, params, 2), 150):
+        of = [kraft_replication.taking_writes(each, params) for each in (state, class_of(state, writes, params))]
+        assert of[0] == of[1]
+        taking[bool(of[0])] += 1
+    assert len(taking) == 2
 
 
 @pytest.mark.parametrize("given", KRAFT.values(), ids=list(KRAFT))
