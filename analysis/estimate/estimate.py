@@ -22,6 +22,8 @@ from quorisk.say.quantities import say_rate, say_time
 
 FEWEST_TICKS = 1000
 """A mean of fewer ticks is not given: each time is rounded down to a whole number of them."""
+MOST_WITHOUT_ROOM = 0.05
+"""Share of runs that may use up a model's room where a parameter gives more."""
 
 
 class Risk(NamedTuple):
@@ -176,7 +178,11 @@ def estimate(
         head=rare.head_part(*found.known, tally.outcomes[OUTCOMES[LOST]], tally.runs, run.confidence)
         if found
         else None,
-        assumptions=assumptions(model, point, run.at_any_time) + (_of_head(found) if found else []),
+        assumptions=[
+            *assumptions(model, point, run.at_any_time),
+            *room_used_up(experiment, point, counted),
+            *(_of_head(found) if found else []),
+        ],
     )
 
 
@@ -220,6 +226,28 @@ def risk_of(invariant: str, tally: Tally, run: RunSettings, part: rare.Part | No
     else:
         p, (low, high) = losses / tally.runs, estimator.interval(losses, tally.runs, hidden)
     return Risk(losses, p, low, high, estimator.far_apart(low, high))
+
+
+def room_used_up(experiment: Experiment, point: Point, counted: Tally) -> list[str]:
+    """Returns in how many runs a model had no room left for what was to happen, a sentence each.
+
+    Raises ConfigError where that is more than `MOST_WITHOUT_ROOM` of them, and a parameter gives more.
+    """
+    said = []
+    parameters = {parameter.name: parameter for parameter in experiment.model.parameters}
+    for invariant in experiment.model.invariants:
+        share = counted.broken[invariant.name] / counted.runs
+        if not invariant.room or not share:
+            continue
+        parameter, value = parameters[invariant.room], point.values[invariant.room]
+        key, (_, most) = f"{parameter.table}.{invariant.room}", parameter.allowed  # integers: lowest and highest
+        if share > MOST_WITHOUT_ROOM and value < most:
+            what = f"too few: in {share:.2g} of runs nothing could be written for a while; {value + 1} to {most}"
+            raise ConfigError(f"{experiment.path}: {key} = {value}: {what}")
+        said.append(
+            f"In {share:.2g} of runs nothing could be written for a while, as {key} is {value} (at most {most})."
+        )
+    return said
 
 
 def data_loss_invariants(model: Model) -> list[str]:

@@ -53,13 +53,13 @@ _RACK_SCENARIO = """
 [scenarios.rack_loses_power]
 per_year = $rack_losses   # $partitions partitions, times those of the rack, / 730
 about = "one of the racks of a partition loses power while brokers are restarted one after another"
-simplifications = ["One record is watched, written 2 min after the roll began, on average: docs/kafka.md, any record"]
+simplifications = ["A record every 5 s: if there are more, a little more is lost"]
 incident = true
 faults.max_zone_outages = 1             # disks survive it; what was not flushed does not
 faults.max_rolls = 1
 rates.zone_loses_power = "1 / 1 h"
 rates.roll_begins = "1 / 1 s"
-rates.write_record_to_leader = "1 / 2 min"
+rates.write_record_to_leader = "1 / 5 s"
 run.lifetime = "10 h"
 """
 

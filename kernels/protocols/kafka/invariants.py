@@ -1,6 +1,6 @@
 """What must hold of a partition, and how a run of it ended."""
 
-from quorisk.kernels.model import COMPLETED, STUCK, Invariant
+from quorisk.kernels.model import AVAILABILITY, COMPLETED, STUCK, Invariant
 from quorisk.kernels.ops import when, where
 from quorisk.kernels.protocols.kafka.layout import MAX_REPLICAS, exposed, presiding, quorum_leader, true_leader
 from quorisk.kernels.protocols.rows import EVERY_ROW, ROW, nonempty, row, rows, union
@@ -48,6 +48,11 @@ def committed_records_survive(state, params):
     """
     missing = (state.committed | exposed(state)) & ~true_leader_log(state)
     return (missing == 0) | (true_leader(state) == 0)
+
+
+def producers_have_room(state, params):
+    """With continuous writes: records that have to be told apart have not used up all that there are."""
+    return (params.continuous_writes == 0) | (state.next_record != params.max_records)
 
 
 def outcome(state, params):

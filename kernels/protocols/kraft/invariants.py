@@ -29,8 +29,7 @@ def lacked(state, leader):
 
 
 def acked_records_survive(state, params):
-    """No acknowledged value is gone: some log has it, unless that is asked of leaders alone, and so has that of a leader
-    that runs."""
+    """No acknowledged value is gone: a leader that runs has it, and some log, unless that is asked of leaders alone."""
     leader = running_leader(state)
     gone = when((state.pos_acked != 0) & (leader != 0), lacked, state, leader)
     specs = leader_completeness_property(state, params) & consistent_read_property(state, params)

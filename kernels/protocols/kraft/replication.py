@@ -254,7 +254,9 @@ def tells_nothing_new(state, params, b):
     log, epoch = row(state.logs, b), row(state.local.leader_epochs, b)
     newest = log & row(state.offsets << WIDTH, popcount(log))
     copies = newest * EVERY_BROKER
-    fetching = gathered(nonempty(state.fetchers & (EVERY_BROKER << b))) & state.running & ~(state.stalled | state.isolated)
+    fetching = (
+        gathered(nonempty(state.fetchers & (EVERY_BROKER << b))) & state.running & ~(state.stalled | state.isolated)
+    )
     reached = where(params.ack_all & ~(state.isolated >> b), fetching, 0) | 1 << b
     elsewhere = gathered(nonempty(state.logs & copies)) & ~reached
     known = row(word_of(state.peers, b), popcount(log))
@@ -278,7 +280,8 @@ def taking_writes(state, params):
 
 def write_record_to_leader_enabled(state, params):
     ready = state.leaders & state.running
-    ready = where(params.continuous_writes, when(params.continuous_writes, taking_writes, state, params), ready)
+    continuous = params.continuous_writes != 0
+    ready = where(continuous, when(continuous, taking_writes, state, params), ready)
     ready = where(state.sent != params.values, ready, 0)
     return (when(ready != 0, writable, state, params, ready),)
 

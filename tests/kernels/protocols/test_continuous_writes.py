@@ -32,6 +32,8 @@ class Continuous(NamedTuple):
     """Whether there is room for another record."""
     told_apart: Callable[[Any], Any] = lambda state: state
     """The state without what keeps its records from being merged, for a moment."""
+    taking: Callable[[Any, Any], Any] = lambda state, params: 0
+    """Who is written to, of those where another record tells anything new."""
 
 
 def without_normal_form(model: Model, *actions: Action) -> tuple[Action, ...]:
@@ -60,7 +62,8 @@ def kraft_writes() -> Continuous:
     own = (kraft_replication.receive_fetch_response, kraft_replication.write_record_to_leader)
     actions = without_normal_form(kraft.MODEL, own[0], own[1]._replace(enabled=all_the_time))
     room = lambda state, params: state.sent != params.values  # noqa: E731
-    return Continuous(kraft.MODEL, actions, kraft_form, "write_record_to_leader", room, without_late_requests)
+    taking = kraft_replication.taking_writes
+    return Continuous(kraft.MODEL, actions, kraft_form, "write_record_to_leader", room, without_late_requests, taking)
 
 
 def kafka_writes() -> Continuous:
@@ -130,6 +133,7 @@ def check_lumping(writes: Continuous, params: Any, num_states: int, ignored: tup
         for invariant in writes.model.invariants:
             if invariant.name not in ignored:
                 assert bool(invariant.holds(state, params)) == bool(invariant.holds(here, params)), invariant.name
+        assert writes.taking(state, params) == writes.taking(here, params)
         full = not writes.room(state, params)
         mine, stand_in = (steps(writes.actions, each, params) for each in (state, here))
         assert lumped(mine, writes, params, here, full) == lumped(stand_in, writes, params, here, full)
@@ -149,19 +153,6 @@ KRAFT = {
     "stalls and isolation": {"max_stalls": 1, "max_isolations": 1, "acks": "1", "brokers": 3, "replication_factor": 3},
     "reassigned": {"max_reassignments": 1, "max_clean_shutdowns": 1, "brokers": 3},
 }
-
-
-@pytest.mark.parametrize("given", KRAFT.values(), ids=list(KRAFT))
-def test_kraft_states_of_one_normal_form_take_writes_alike(given):
-    """Whether another record tells anything new is asked of the class, not of how many records are in it."""
-    writes = kraft_writes()
-    params = params_of(writes.model, **{"brokers": 2, "replication_factor": 2, "min_isr": 1, "values": 6, **given})
-    taking = Counter[bool]()
-    for state in islice(walk(writes, params, 2), 150):
-        of = [kraft_replication.taking_writes(each, params) for each in (state, class_of(state, writes, params))]
-        assert of[0] == of[1]
-        taking[bool(of[0])] += 1
-    assert len(taking) == 2
 
 
 @pytest.mark.parametrize("given", KRAFT.values(), ids=list(KRAFT))
@@ -232,7 +223,7 @@ lifetime = 100
 
 def test_one_in_eleven_crashes_of_leaders_loses_a_record_with_acks_1(tmp_path):
     """A record every 10 ms and 1 ms until the next leader has all that there is: 1 ms of 11 there is one that it lacks.
-    Half of the crashes are the leader's. Of one watched record it is the chance that its copy loses a race against the
+    Half of the crashes are the leader's. Of a single record it is the chance that its copy loses a race against the
     next crash with one of the same rate as the next record."""
     file = tmp_path / "acks.toml"
     file.write_text(ACKS_1)
