@@ -1,5 +1,5 @@
-"""Figure: what losses are made of, a stacked bar for each design: by scenario, and by the kinds of faults met; on a
-cluster, by what incidents are put down to."""
+"""Figure: what losses are made of, a stacked bar for each design: on a cluster by what incidents are put down to, else
+by scenario, or without any by the kinds of faults met."""
 
 import math
 from collections import defaultdict
@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.transforms import ScaledTranslation
 
 from quorisk.analysis.decision.designs import Design, designs, estimate
 from quorisk.plots.canvas import beside, framed, legend_columns
@@ -24,8 +23,7 @@ _LOOKS = (
 )  # fmt: skip
 """Faces and hatches, in the order of the largest share; what is left over has the last."""
 NO_FAULT, THE_REST = "no fault", "others"
-_WIDTH_IN, _ROW_IN, _LEGEND_IN = 6.4, 0.26, 0.42
-"""Inches; the legend is so far below its panel, behind the axis and its name."""
+_WIDTH_IN, _ROW_IN = 6.4, 0.26
 _AROUND_IN, _LEGEND_LINE_IN = 1.05, 0.15
 """Inches of what is above and below the bars but for the legend, and of a line of that."""
 
@@ -44,33 +42,26 @@ def budget_figure(frame: pd.DataFrame, losses_by_faults: pd.DataFrame | None = N
     rows = choose.of(frame, text.ANY_LOSS)
     found = [each for each in designs(rows) if each.worst["losses"]]
     shown = sorted(found, key=lambda each: -each.worst["high"])[:MOST_ROWS]
-    panels, clustered = {}, text.is_clustered(rows)
+    parts, title, clustered = dict[str, list[Part]](), "by the faults that were met", text.is_clustered(rows)
     if clustered or (text.is_yearly(rows) and rows[text.SCENARIO].nunique() > 1):
         title = "by cause" if clustered else "by scenario"
-        panels[title] = {each.settings: _shares(each.by_cause) for each in shown}
-    if not clustered and losses_by_faults is not None and losses_by_faults["faults"].map(bool).any():
-        panels["by the faults that were met"] = {each.settings: by_faults(each, losses_by_faults) for each in shown}
-    panels = {title: parts for title, parts in panels.items() if any(parts.values())}
-    if not panels:
+        parts = {each.settings: _shares(each.by_cause) for each in shown}
+    elif losses_by_faults is not None and losses_by_faults["faults"].map(bool).any():
+        parts = {each.settings: by_faults(each, losses_by_faults) for each in shown}
+    if not any(parts.values()):
         return None
     left_out = choose.left_out(len(shown), len(found), "designs that lose most")
     with quorisk_style():
-        width_in = _WIDTH_IN + 2.1 * (len(panels) - 1)
-        legends = [_told_apart(parts) for parts in panels.values()]
-        lines = max(math.ceil(len(names) / legend_columns(names, width_in)) for names, _ in legends)
-        height_in = _ROW_IN * len(shown) + _AROUND_IN + _LEGEND_LINE_IN * max(lines, 3)
+        names, _ = _told_apart(parts)
+        columns = legend_columns(names, _WIDTH_IN)
+        height_in = _ROW_IN * len(shown) + _AROUND_IN + _LEGEND_LINE_IN * math.ceil(len(names) / columns)
         figure, canvas = framed("What losses are made of", caption(rows) + left_out, _WIDTH_IN, height_in)
-        grid = canvas.subplots(1, len(panels), squeeze=False, sharey=True)
-        for axes, (title, parts) in zip(grid[0], panels.items(), strict=True):
-            _stack(axes, parts, "share of the incidents" if clustered else "share of the losses")
-            axes.set_title(title)
-            handles, labels = axes.get_legend_handles_labels()
-            columns = legend_columns(labels, width_in)
-            below = ScaledTranslation(0.0, -_LEGEND_IN, figure.dpi_scale_trans)
-            axes.legend(handles, labels, loc="upper left", bbox_to_anchor=(0.0, 0.0), ncols=columns, fontsize=7,
-                        bbox_transform=axes.transAxes + below)  # fmt: skip
-        grid[0, 0].set_yticks(range(len(shown)), [each.settings for each in shown], fontsize=7.5)
-        beside(grid[0, -1], [estimate(each.worst) for each in shown])
+        axes = canvas.subplots()
+        _stack(axes, parts, "share of the incidents" if clustered else "share of the losses")
+        axes.set_title(title)
+        canvas.legend(*axes.get_legend_handles_labels(), loc="outside lower left", ncols=columns, fontsize=7)
+        axes.set_yticks(range(len(shown)), [each.settings for each in shown], fontsize=7.5)
+        beside(axes, [estimate(each.worst) for each in shown])
     return figure
 
 
@@ -135,8 +126,8 @@ def caption(rows: pd.DataFrame) -> str:
         )
     solved = "Where losses were solved, these shares were, too. " if (rows["inside"] > 0.0).any() else ""
     what = "its losses a year" if text.is_yearly(rows) else "its probability of data loss"
+    met = "Before a run lost data, it met each of the faults named at least once, and no others. "
     return (
         f"{text.terms(rows)} Each design that lost data is shown under its worst faults; on the right is the estimate "
-        f"of {what}. Before a run lost data, it met each of the faults named at least once, and no others. {solved}"
-        f"{text.scheduler(rows)}"
+        f"of {what}. {'' if text.is_yearly(rows) else met}{solved}{text.scheduler(rows)}"
     )

@@ -11,14 +11,13 @@ from matplotlib.figure import Figure
 from quorisk.analysis.decision import years
 from quorisk.plots import canvas
 from quorisk.plots.budget import budget_figure
-from quorisk.plots.distribution import distribution_figure
 from quorisk.plots.frontier import frontier_figure
 from quorisk.plots.heat_map import heat_map_figure
 from quorisk.plots.loss import loss_figure
 from quorisk.plots.outcomes import outcomes_figure
 from quorisk.say import text
 
-FIGURES = ("frontier", "budget", "loss", "heat_map", "outcomes", "distribution")
+FIGURES = ("frontier", "budget", "loss", "heat_map", "outcomes")
 """The kinds of figures, in their order."""
 
 
@@ -37,7 +36,6 @@ class Wish(NamedTuple):
 
 def figures(
     frame: pd.DataFrame,
-    histograms: pd.DataFrame,
     wish: Wish | None = None,
     losses_by_faults: pd.DataFrame | None = None,
 ) -> Iterator[tuple[str, Figure]]:
@@ -63,7 +61,6 @@ def figures(
         *(("loss", each, partial(loss_figure, of(each), each, wish.x, wish.hue)) for each in invariants),
         ("heat_map", first, partial(heat_map_figure, of(first), first, wish.x, wish.hue)),
         ("outcomes", "", partial(outcomes_figure, frame)),
-        ("distribution", "", partial(distribution_figure, frame, histograms)),
     ]
     for kind, invariant, make in draw:
         if kind in wish.only:

@@ -1,4 +1,4 @@
-"""Figure: the frontier of designs: what each loses, how long its writes take, and what it stores."""
+"""Figure: the frontier of designs: what each loses, how long its writes take and when they stop, and what it stores."""
 
 import math
 from collections.abc import Sequence
@@ -15,6 +15,9 @@ from quorisk.plots.style import MOST_LINES, Style, quorisk_style
 from quorisk.say import choose, numbers, text
 from quorisk.say.colours import FAINT, INK
 
+_TITLE = "The frontier: losses, latency, storage and writes that stop"
+STOPS = "stops"
+"""Group id of crosses on designs whose writes stop at a restart."""
 LATENCY, STORED = "write_p99_ms", "stored"
 UPPER_BOUND, PROVED, FRONTIER, ALLOWED = "upper bound", "proved", "frontier", "allowed"
 """Group ids: of marks of designs that lost nothing in their runs, of those that cannot, of what no other beats, and of
@@ -22,8 +25,8 @@ what the rates allow."""
 _OTHERS = Style("#8a949e", ".")
 _ARROW, _MOST_OTHERS = 0.6, 40
 """An upper bound's arrow goes down to this part of it; so many designs without a name have a mark."""
-_SIZE, _A_COPY, _RING = 3.0, 1.5, 6.0
-"""The diameter of a mark in points: of any, more for each copy stored, and more for the ring around it."""
+_SIZE, _A_COPY, _RING, _CROSS = 3.0, 1.5, 6.0, 3.0
+"""The diameter of a mark in points: of any, more for each copy stored, and more for the ring around it and a cross."""
 _TARGET: dict[str, Any] = {"color": INK, "linewidth": 1.2, "linestyle": (0, (4, 2))}
 
 
@@ -38,7 +41,7 @@ def frontier_figure(frame: pd.DataFrame) -> Figure | None:
         return None
     height_in = 3.0 + 0.17 * math.ceil(len(_named(found)) / 2)
     with quorisk_style():
-        figure, canvas = framed("The frontier: losses, latency and storage", caption(rows, found), 6.4, height_in)
+        figure, canvas = framed(_TITLE, caption(rows, found), 6.4, height_in)
         axes = frontier(frame, canvas.subplots())
         handles, labels = axes.get_legend_handles_labels()
         canvas.legend(handles, labels, loc="outside lower left", ncols=2, fontsize=7.5)
@@ -57,6 +60,8 @@ def frontier(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
     for design in _named(found):
         x, size = design.worst[across], _SIZE + _A_COPY * design.worst[STORED]
         _mark(axes, design, x, floor, looks[design.settings], size, _label(design))
+        if design.stops_writes:
+            axes.plot(x, _height(design, floor), "x", color=INK, markersize=size + _CROSS, gid=STOPS, zorder=5)
         if not any(_beats(other, design, across) for other in found):
             ring: dict[str, Any] = {"color": INK, "mfc": "none", "markersize": size + _RING, "linewidth": 0.8}
             axes.plot(x, _height(design, floor), "o", gid=FRONTIER, **ring)
@@ -126,7 +131,7 @@ def _mark(
 def _label(design: Design) -> str:
     worst = design.worst
     stores = numbers.size(worst["stored_bytes"]) if "stored_bytes" in worst else f"{worst[STORED]} copies"
-    return f"{design.settings}, stores {stores}"
+    return f"{design.settings}, stores {stores}{', stops at any restart' if design.stops_writes else ''}"
 
 
 def _beats(one: Design, other: Design, across: str) -> bool:
@@ -147,6 +152,8 @@ def caption(rows: pd.DataFrame, found: Sequence[Design]) -> str:
     ]
     if any(each.worst.get("allowed_high", 0.0) > 0.0 for each in found):
         said.append("Wide, pale bars: 90 % of what is known of the rates allows this.")
+    if any(each.stops_writes for each in _named(found)):
+        said.append("Crossed: any restart stops some of its writes.")
     if any(each.is_proved for each in found):
         said.append("On grey ground: proved to lose nothing.")
     if len(_named(found)) < len(found):

@@ -15,6 +15,7 @@ from markupsafe import Markup
 
 from quorisk.analysis.decision import judging, verdict
 from quorisk.analysis.decision.advice import Recommendation, recommend
+from quorisk.analysis.decision.breakeven import is_flip
 from quorisk.analysis.decision.designs import Design, designs, estimate
 from quorisk.analysis.decision.doubt import Doubt
 from quorisk.analysis.decision.judging import UNDECIDED
@@ -29,9 +30,12 @@ MOST_LINES, MOST_DESIGNS = 200, 50
 _MOST_NAMED, _MOST_VALUES = 6, 12
 RANKING = "ranking"
 """The figure on the first screen: designs on a line of losses."""
-EVIDENCE = ("incidents", "tornado", "budget", "frontier", "loss_data_loss", "heat_map_data_loss")
-"""Figures of the second screen, those first that say most; it has room for `_MOST_EVIDENCE` of them."""
-_MOST_EVIDENCE = 4
+EVIDENCE = ("incidents", "tornado", "budget", "frontier")
+"""Figures of the second screen, those first that say most."""
+_OF_FAULTS = ("loss_data_loss", "heat_map_data_loss")
+"""Figures that are evidence where `_FEW_EVIDENCE` others are not there: they say what the first screen says already,
+unless the grid varies what designs have to live with."""
+_FEW_EVIDENCE = 2
 _GENERAL = 7
 """Assumptions of every report, in templates/report.html.j2."""
 OUT_OF_TIME, SPENT = "time", "budget"
@@ -135,7 +139,7 @@ def report(
         counterexample=_counterexample(frame, counterexample),
         provenance=provenance,
         scope=scope,
-        **_designs(frame, sure, [*words.flips, *provenance.break_even]),
+        **_designs(frame, sure, [*words.flips, *filter(is_flip, provenance.break_even)]),
         **results,
     )
 
@@ -160,7 +164,9 @@ def _pictures(pictures: Sequence[Picture]) -> dict[str, Any]:
         for picture, caption in zip(pictures, captions, strict=True)
     ]
     there = {picture.name for picture in pictures}
-    evidence = [name for name in EVIDENCE if name in there][:_MOST_EVIDENCE]
+    evidence = [name for name in EVIDENCE if name in there]
+    if len(evidence) < _FEW_EVIDENCE:
+        evidence += [name for name in _OF_FAULTS if name in there]
     return {
         "shared": " ".join(shared),
         "pictures": shown,

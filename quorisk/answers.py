@@ -354,12 +354,6 @@ class Sweep(NamedTuple):
 
         return outcomes(self.tables.frame, ax)
 
-    def distribution(self, ax: "Axes | None" = None) -> "Axes":
-        """Draws how many steps runs take."""
-        from quorisk.plots.distribution import distribution
-
-        return distribution(self.tables.frame, self.histograms(), ax=ax)
-
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.tables.frame['point_id'].nunique():,} configurations in {self.path}>"
 

@@ -141,15 +141,6 @@ def short(value: float) -> str:
     return f"{mantissa}10{str(whole).translate(_SUPERSCRIPTS)}"
 
 
-def power_of_two(value: float) -> str:
-    """Returns a power of two, or one less, as it is up to 1024, else as a power: 0, 63, 512, 2¹⁵, 2¹⁵ − 1, 2⁻⁴."""
-    if value == 0 or 1 <= value < 1024:
-        return f"{value:g}"
-    exponent = round(math.log2(value))
-    rest = value - 2.0**exponent
-    return f"2{str(exponent).translate(_SUPERSCRIPTS)}" + (f" − {-rest:g}" if rest else "")
-
-
 def size(num_bytes: float) -> str:
     """Returns a number of bytes in powers of 1024: 512 B, 3 KiB, 1.44 TiB."""
     units = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")

@@ -89,9 +89,9 @@ def _pictures(
 ) -> list[Picture]:
     """Writes the figures to `out`, and returns them as the report shows them."""
     rows, made_of = choose.of(sweep.frame, text.ANY_LOSS), sweep.losses_by_faults
-    if not text.is_clustered(rows):  # whose incidents are told by cause
+    if not (text.is_clustered(rows) or text.is_yearly(rows)):  # whose losses are told by cause, or by scenario
         made_of = with_solved(made_of, rows, experiment, tell)
-    drawn = figures(_with_allowed(sweep.frame, sure), sweep.histograms, losses_by_faults=made_of)
+    drawn = figures(_with_allowed(sweep.frame, sure), losses_by_faults=made_of)
     first = *_ranking(sweep.frame, sure), *_incidents(sweep.frame, experiment), *_depends(sweep.frame, sure)
     pictures = []
     for name, figure in (*first, *drawn):
@@ -198,7 +198,7 @@ def _drawn(
     sweep: frames.Sweep, out: Path, kinds: Sequence[str], wish: Wish, tell: Callable[[str], None] | None
 ) -> list[Path]:
     written = []
-    for name, figure in figures(sweep.frame, sweep.histograms, wish, sweep.losses_by_faults):
+    for name, figure in figures(sweep.frame, wish, sweep.losses_by_faults):
         for kind in kinds:
             file = out / f"{name}.{kind}"
             if tell:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _MOST_NAMED = 4
+_FLIP = "With "
 _NARROW_BY_RUNS = 1.2
 """The two sides of a flip are no further apart than this, relatively, if runs decide: each try takes its time, and
 tells no more than the intervals do."""
@@ -45,7 +46,12 @@ class BreakEven(NamedTuple):
         side = "up" if self.beyond > lever.value else "down"
         there, still = self.instead or none, f"still {self.chosen}" if self.chosen else none
         name, now = lever.name + ("" if lever.own[1] == PER_YEAR else " at"), f"{side} from {lever.said(lever.value)}"
-        return f"With {name} {lever.said(self.beyond)} ({now}): {there}; with {lever.said(self.before)}, {still}."
+        return f"{_FLIP}{name} {lever.said(self.beyond)} ({now}): {there}; with {lever.said(self.before)}, {still}."
+
+
+def is_flip(sentence: str) -> bool:
+    """Returns whether a sentence of `Search.told` says where the choice flips, and not what was not tried."""
+    return sentence.startswith(_FLIP)
 
 
 class Search(NamedTuple):

@@ -1,9 +1,11 @@
 """The first screen of a report: the choice, its risk with both kinds of error, the size, the doubt and the costs."""
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from quorisk.analysis.decision import verdict
+from quorisk.analysis.cluster.figures import ENDS
+from quorisk.analysis.decision import verdict, years
 from quorisk.analysis.decision.designs import Design, estimate, loses_at_least
 from quorisk.analysis.decision.doubt import Doubt, learned, of_draws
 from quorisk.say import numbers
@@ -38,14 +40,25 @@ def summary(found: Sequence[Design], target: float, sure: Doubt | None, flips: S
     design = picks[0] if picks else found[0]
     standing = "recommended" if picks else "the safest, not recommended" if len(found) > 1 else "not recommended"
     named = f"{design.settings or 'this design'} ({standing})"
+    p_any = _p_any(design)
     facts = [
-        *_errors(design, sure),
+        *_errors(design, sure, p_any),
         *_incident(design),
         *_choice(design, picks, sure),
         *[("it would change", flip) for flip in flips[:_MOST_FLIPS]],
         *_costs(design),
     ]
-    return Summary(named, measure_of(design), estimate(design.worst), facts)
+    measure = "P(any loss in a year)" if p_any else measure_of(design)
+    return Summary(named, measure, estimate(p_any or design.worst), facts)
+
+
+def _p_any(design: Design) -> dict[str, Any]:
+    """P(any loss in a year) of a design without a cluster, as a row of a frame; nothing if that ranks it already, or is
+    not known."""
+    worst = design.worst
+    if design.is_clustered or "p_any" not in worst:
+        return {}
+    return {**worst, **dict(zip(years.SUMMED, (worst[f"p_any{end}"] for end in ENDS), strict=True))}
 
 
 def measure_of(design: Design) -> str:
@@ -55,18 +68,22 @@ def measure_of(design: Design) -> str:
     return "losses a year" if "parts" in design.worst else "P(data loss) of a run"
 
 
-def _errors(design: Design, sure: Doubt | None) -> Iterator[tuple[str, str]]:
-    """The computation's interval, and what is known of the rates."""
+def _errors(design: Design, sure: Doubt | None, p_any: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The computation's interval, losses a year if they are not the measure, and what is known of the rates."""
     if design.is_proved:
         yield "how sure", "proved, whatever the rates"
         return
-    if interval := numbers.interval(design.worst):
+    if interval := numbers.interval(p_any or design.worst):
         yield "computation", f"{interval} ({numbers.percent(design.worst.get('confidence', 0.95))} interval)"
+    of = ""
+    if p_any:
+        of, interval = " losses a year", numbers.interval(design.worst)
+        yield "losses a year", f"{estimate(design.worst)}{f' ({interval})' if interval else ''}"
     if sure is None:
         yield "rates", "nothing is said of how well they are known"
     elif known := sure.allowed.get(design.settings):
         ends = numbers.between(numbers.below(known.low), numbers.above(known.high))
-        yield "rates", f"{ends}, nine times in ten, by what is known of them"
+        yield "rates", f"{ends}{of}, nine times in ten, by what is known of them"
     else:
         yield "rates", f"not known: {sure.open.get(design.settings, 'its losses were not solved')}"
 
@@ -82,7 +99,9 @@ def _incident(design: Design) -> Iterator[tuple[str, str]]:
         else:
             yield "lost at once", f"{median} {entries} (median); in 99 of 100 incidents at most {most}"
     if causes := design.by_cause:
-        yield "mostly because of", max(causes, key=lambda cause: causes[cause])
+        most = max(causes, key=lambda cause: causes[cause])
+        about, of = ("last copies go with", "incidents") if design.is_clustered else ("mostly in", "losses")
+        yield about, f"{most} ({numbers.share(causes[most] / math.fsum(causes.values()))} of the {of})"
 
 
 def _choice(design: Design, picks: Sequence[Design], sure: Doubt | None) -> Iterator[tuple[str, str]]:

@@ -3,6 +3,7 @@
 The files are in configs/starters; those about a cluster have a $name where an answer goes.
 """
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
@@ -11,7 +12,7 @@ from string import Template
 from typing import Any, NamedTuple
 
 from quorisk.analysis.experiment import units
-from quorisk.analysis.experiment.cluster import MOST_NODES
+from quorisk.analysis.experiment.cluster import MOST_NODES, keys
 from quorisk.kernels.errors import ConfigError
 
 FOLDER = Path(__file__).absolute().parents[2] / "configs" / "starters"
@@ -45,8 +46,6 @@ scope = "rack"
 per_year = {_toml(_PER_RACK)}   # of each rack: Ford et al., OSDI 2010
 p_lost = 0.0075                   # assumed: as in an outage of the whole cluster
 """
-_PER_BROKER = {"value": 0.0157, "error_factor": 2}
-"""Times a year that a broker loses its disk: node_loss in the file."""
 _ROLLS, _WINDOW_H = 12, 1.0
 """In a year, as restarts in the file, and how long after one's beginning faults are counted."""
 _RACK_SCENARIO = """
@@ -64,6 +63,35 @@ run.lifetime = "10 h"
 """
 
 
+_FAILOVER = """
+# Incidents of their own, beside those of [cluster].
+[scenarios.failover]
+per_year = $failovers
+about = "a broker seems dead; another one recovers its ledger while the first still writes"
+simplifications = [
+    "One entry is in flight, while a real broker may have hundreds",
+    "The old broker is alive: what it acknowledges while it is being fenced off counts",
+]
+clients = 2
+run.lifetime = "1 h"
+"""
+_PLACEMENTS = """
+# All of them side by side: quorisk cluster FILE --set 'grid.cluster.placement=["random", "two_racks"]'"""
+_LOSSES = {
+    "bookkeeper": "assumed: annual failure rates of disks are 0.3 to 3 %, by model",
+    "kraft": "Backblaze, drive statistics 2024, hard disks",
+}
+"""Where the rate of node losses comes from that nobody gave."""
+_OPTIONAL = {
+    "partitions": "",
+    "entry_bytes": "cluster.entry_bytes",
+    "node_loss": "cluster.node_loss",
+    "outages": "cluster.events.power_outage.per_year",
+    "failovers": "cluster.events.power_outage.per_year",
+}
+"""Answers that need not be given, and the key whose values they have."""
+
+
 class Answers(NamedTuple):
     """What an operator knows of a cluster, as text."""
 
@@ -72,22 +100,38 @@ class Answers(NamedTuple):
     entries_per_second: str
     retention: str
     quorums: str
-    partitions: str = "1,000"
-    """Of Kafka, which is asked in a terminal alone."""
+    partitions: str = ""
+    entry_bytes: str = ""
+    node_loss: str = ""
+    outages: str = ""
+    failovers: str = ""
+    """These five, if empty, are as in USUAL."""
+
+
+USUAL: Mapping[str, Mapping[str, str]] = {
+    "bookkeeper": {"entry_bytes": "1024", "node_loss": "1 % / year", "outages": "1", "failovers": "0"},
+    "kraft": {"partitions": "1,000", "entry_bytes": "1024", "node_loss": "1.57 % / year", "outages": "0.02"},
+}
+"""Answers that need not be given, asked for in a terminal alone: those that the file marks as assumed."""
 
 
 def questions(protocol: str) -> Mapping[str, str]:
-    """Returns what is asked, by name, in words."""
+    """Returns what is asked about a protocol's cluster, by name, in words."""
     node, entry = ("bookies", "Entries") if protocol == "bookkeeper" else ("brokers", "Records")
     quorums = "Ensemble, write and ack quorum" if protocol == "bookkeeper" else "Replication factor, min ISR and acks"
-    return Answers(
+    asked = Answers(
         f"How many {node}",
         "In how many racks or zones, which the placement of copies knows (1: it knows none)",
         f"{entry} a second, of the whole cluster",
         'How long each is kept, such as "3 days"',
         f"{quorums} today, such as {_EXAMPLES[protocol]}{_SEVERAL[protocol]}",
         "How many partitions",
+        f'The size of {"an entry" if protocol == "bookkeeper" else "a record"}, such as 1024 or "6.7 kB"',
+        f"How often one of the {node} loses all its data",
+        "How many power outages of the whole cluster a year",
+        "How many takeovers of a writer's ledger by another a year, as brokers fail (0: not asked about)",
     )._asdict()
+    return {name: said for name, said in asked.items() if name not in _OPTIONAL or name in USUAL[protocol]}
 
 
 def check(protocol: str, answers: Mapping[str, str]) -> dict[str, Any]:
@@ -101,6 +145,9 @@ def check(protocol: str, answers: Mapping[str, str]) -> dict[str, Any]:
         if kept < _LEAST_KEPT:
             allowed = f"at least {_LEAST_KEPT:,} entries are kept at a time, and these would be {kept:.3g}"
             raise ConfigError(f" {answers['retention'].strip()}: {allowed}", "retention")
+    if others := [name for name in values if name in _OPTIONAL and name not in USUAL[protocol]]:
+        of = next(each for each, usual in USUAL.items() if others[0] in usual)
+        raise ConfigError(f" {answers[others[0]]}: for {of} only", others[0])
     for each in values.get("quorums", ()):
         _CHECKS[protocol](*each, nodes)
     return values
@@ -119,12 +166,29 @@ def _value(protocol: str, name: str, answer: str) -> Any:
         "retention": (_retention, units.TIME),
         "partitions": (lambda text: _count(text.replace(",", ""), 10**6), "an integer from 1 to 1,000,000"),
         "quorums": (lambda text: _quorums(protocol, text), f"three figures, such as {_EXAMPLES[protocol]}"),
+        **{name: _figure(key) for name, key in _OPTIONAL.items() if key},
     }
     read, allowed = readers[name]
     value = read(answer.strip())
     if value is None:
         raise ConfigError(f" {answer}: {allowed}", name)
     return value
+
+
+def _figure(name: str) -> tuple[Callable[[str], Any], str]:
+    """What reads a figure of [cluster], and what is allowed: the value is as it stands in a file."""
+    kind = keys(("power_outage",))[name].kind
+
+    def read(answer: str) -> str | None:
+        value = float(answer.replace(",", "")) if re.fullmatch(r"[\d,]+(\.\d+)?", answer) else answer
+        try:
+            found = kind.read(value)
+            text = json.dumps(value) if isinstance(value, str) else f"{value:.15g}"
+            return None if found is None else text
+        except ConfigError:
+            return None
+
+    return read, kind.allowed
 
 
 def text(protocol: str) -> str:
@@ -134,9 +198,14 @@ def text(protocol: str) -> str:
 
 def filled(protocol: str, answers: Answers) -> str:
     """Returns a protocol's file about a cluster. Raises ConfigError where answers do not go together."""
-    values = check(protocol, answers._asdict())
+    given = {name: answer for name, answer in answers._asdict().items() if answer or name not in _OPTIONAL}
+    values = check(protocol, {**USUAL[protocol], **given})
     nodes, racks, entries = values["nodes"], values["racks"], _kept(values)
-    own = _bookkeeper(nodes, racks, values["quorums"][0], entries) if protocol == "bookkeeper" else _kraft(values)
+    own = (
+        _bookkeeper(nodes, racks, values["quorums"][0], entries, values["failovers"])
+        if protocol == "bookkeeper"
+        else _kraft(values)
+    )
     common = {
         "nodes": nodes,
         "racks": racks,
@@ -145,12 +214,37 @@ def filled(protocol: str, answers: Answers) -> str:
         "retention": answers.retention.strip(),
         "entries": f"{entries:.4g}",
         "rack_outages": _OUTAGES if racks > 1 else "",
+        "entry_bytes": values["entry_bytes"],
+        "num_bytes": f"{_number(values['entry_bytes'], 'entry_bytes'):.15g}",
+        "entry_bytes_assumed": "" if _is_given(protocol, answers, "entry_bytes") else "assumed: ",
+        "node_loss": _stated(protocol, answers, "node_loss", values["node_loss"], 2),
+        "outages": _stated(protocol, answers, "outages", values["outages"], 3),
+        "other_placements": _PLACEMENTS if racks > 1 else "",
     }
     found = Template(FOLDER.joinpath("cluster", f"{protocol}.toml").read_text("utf-8"))
     return found.substitute({**common, **own})
 
 
-def _bookkeeper(nodes: int, racks: int, quorums: Sequence[Any], kept: float) -> Mapping[str, Any]:
+def _number(value: str, name: str = "node_loss") -> float:
+    """A figure of [cluster] as it stands in a file, as a number: of times a year, or of bytes."""
+    return float(keys()[f"cluster.{name}"].kind.read(json.loads(value)))
+
+
+def _is_given(protocol: str, answers: Answers, name: str) -> bool:
+    return getattr(answers, name) not in ("", USUAL[protocol][name])
+
+
+def _stated(protocol: str, answers: Answers, name: str, value: str, error_factor: int) -> str:
+    """A figure as it stands in the file: what is only assumed comes with how far off it may be, and whose it is."""
+    said = {"node_loss": _LOSSES[protocol], "outages": "assumed: power failures of the whole cluster"}[name]
+    return (
+        value
+        if _is_given(protocol, answers, name)
+        else f"{{ value = {value}, error_factor = {error_factor} }}   # {said}"
+    )
+
+
+def _bookkeeper(nodes: int, racks: int, quorums: Sequence[Any], kept: float, failovers: str) -> Mapping[str, Any]:
     """Today's design, and those with a copy more or fewer, with any ack quorum from 2 on."""
     ensemble, write_quorum, ack_quorum = quorums
     around = range(min(2, write_quorum), min(write_quorum + 1, MOST_ENSEMBLE, nodes) + 1)
@@ -166,6 +260,7 @@ def _bookkeeper(nodes: int, racks: int, quorums: Sequence[Any], kept: float) -> 
         "write_quorums": list(around),
         "ack_quorums": list(range(min(2, ack_quorum), around[-1] + 1)),
         "bookies": [each + 1 for each in ensembles],
+        "failover": Template(_FAILOVER).substitute(failovers=failovers) if _number(failovers) else "",
         "or_ensemble": f" or ensemble_size == {ensemble}" if ensemble > write_quorum else "",
     }
 
@@ -177,6 +272,7 @@ def _kraft(values: Mapping[str, Any]) -> Mapping[str, Any]:
     zones = min(racks, factors[0]) if racks > 1 and factors[0] > 1 else 0
     in_racks = "distinct_racks" if racks >= factors[-1] else "two_racks"
     numbers = {"partitions": f"{partitions:,}", "rack_losses": _in_rolls(_PER_RACK, partitions)}
+    per_broker = {"value": _number(values["node_loss"]), "error_factor": 2}
     return {
         "today": "; ".join(f"RF {factor}, min ISR {least}, acks {acks}" for factor, least, acks in values["quorums"]),
         "placement": in_racks if zones else "random",
@@ -186,7 +282,7 @@ def _kraft(values: Mapping[str, Any]) -> Mapping[str, Any]:
         "rack_outages": _OUTAGES if zones else "",
         "factors": factors,
         "min_isrs": sorted({*(least for _, least, _ in values["quorums"]), *range(1, factors[-1])}),
-        "broker_losses": _in_rolls(_PER_BROKER, partitions),
+        "broker_losses": _in_rolls(per_broker, partitions),
         "rack_scenario": Template(_RACK_SCENARIO).substitute(numbers) if zones else "",
     }
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from quorisk.analysis.decision.whole import Whole
     from quorisk.analysis.experiment.config import Experiment
 
-_OPTIONS = {"overrides": "set", "keys": "break_even"}
+_OPTIONS = {"overrides": "set", "keys": "break_even", "entry_bytes": "entry_size"}
 """Options that are not called as their arguments in Python are."""
 
 app = typer.Typer(

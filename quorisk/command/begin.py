@@ -1,6 +1,7 @@
 """The verb with which everything begins: an experiment file to start from."""
 
 import os
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -45,15 +46,28 @@ def init_verb(
     partitions: Annotated[
         str | None, typer.Option(metavar="N", help="partitions of a Kafka cluster (default: 1,000)")
     ] = None,
+    entry_bytes: Annotated[
+        str | None, typer.Option("--entry-size", metavar="SIZE", help='of an entry or record: 1024 or "6.7 kB"')
+    ] = None,
+    node_loss: Annotated[
+        str | None, typer.Option(metavar="RATE", help='how often a node loses all its data: "1 % / year"')
+    ] = None,
+    outages: Annotated[str | None, typer.Option(metavar="N", help="power outages of the whole cluster a year")] = None,
+    failovers: Annotated[
+        str | None, typer.Option(metavar="N", help="takeovers of a writer's ledger a year, of bookkeeper (default: 0)")
+    ] = None,
+    profile: Annotated[
+        str | None, typer.Option(metavar="NAME", help="profile with the figures that the file does not state")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="file to write (default: PROTOCOL.toml)", dir_okay=False)] = None,
     as_json: Json = False,
 ) -> None:
     """Write an experiment file to start from.
 
-    For bookkeeper and kraft the file can be about your cluster: say what it is with --nodes and the options below it,
-    and `quorisk recommend` weighs today's quorums against others. In a terminal you are asked for what is missing.
-    Otherwise it is a file to fill in by hand, with every key explained. Without --out, it goes to stdout if that is
-    not a terminal.
+    For bookkeeper and kraft the file can be about your cluster: say what it is with --nodes and the options below it
+    (what you leave out is marked as assumed), and `quorisk recommend` weighs today's quorums against others. In a
+    terminal you are asked for what is missing. Otherwise it is a file to fill in by hand, with every key explained.
+    Without --out, it goes to stdout if that is not a terminal.
 
     \b
     Example: quorisk init bookkeeper --nodes 40 --racks 3 --entries-per-second 1600 --retention "3 days" --quorums 3/3/2
@@ -68,6 +82,10 @@ def init_verb(
         "retention": retention,
         "quorums": quorums,
         "partitions": partitions,
+        "entry_bytes": entry_bytes,
+        "node_loss": node_loss,
+        "outages": outages,
+        "failovers": failovers,
     }
     from quorisk.kernels.protocols import registry
 
@@ -77,7 +95,7 @@ def init_verb(
     if protocol not in (*PROTOCOLS, *registry.foreign()):
         named, choices = f"init {protocol}" if protocol else "init", ", ".join([_CHOICES, *registry.foreign()])
         raise ConfigError(f"{named}: {_PULSAR if named.lower() == 'init pulsar' else f'one of {choices}'}")
-    path, content = out or Path(f"{protocol}.toml"), _content(protocol, given, asks)
+    path, content = out or Path(f"{protocol}.toml"), _content(protocol, given, asks, profile)
     if not (out or as_json or sys.stdout.isatty()):
         typer.echo(content, nl=False)
         return
@@ -91,8 +109,21 @@ def init_verb(
     reply(as_json, {"file": str(path)}, lambda: typer.echo(line))
 
 
-def _content(protocol: str, given: Mapping[str, str | None], asks: bool) -> str:
+def _content(protocol: str, given: Mapping[str, str | None], asks: bool, profile: str | None) -> str:
     """The file's text: about a cluster if anything is said of it. Raises ConfigError."""
+    text = _filled(protocol, given, asks)
+    if profile is None:
+        return text
+    from quorisk.analysis.experiment import profiles
+
+    profiles.load(profile, protocol, Path())
+    if not re.search(r"^profile = ", text, re.MULTILINE):
+        raise ConfigError(f"--profile {profile}: the file for {protocol} takes none")
+    return re.sub(r'^profile = "\w+"', f'profile = "{profile}"', text, count=1, flags=re.MULTILINE)
+
+
+def _filled(protocol: str, given: Mapping[str, str | None], asks: bool) -> str:
+    """The same with the protocol's own profile."""
     from quorisk.analysis.experiment import every_key, starters
 
     known = {name: answer for name, answer in given.items() if answer is not None}
@@ -102,10 +133,8 @@ def _content(protocol: str, given: Mapping[str, str | None], asks: bool) -> str:
             raise ConfigError(f" {next(iter(known.values()))}: for {of_clusters} only", next(iter(known)))
         return starters.text(protocol) if protocol in PROTOCOLS else every_key.starter(protocol)
     starters.check(protocol, known)
-    if "partitions" in known and protocol != "kraft":
-        raise ConfigError(f" {known['partitions']}: for kraft only", "partitions")
     for name, question in starters.questions(protocol).items():
-        if name in known or not (asks or known) or (name == "partitions" and not (asks and protocol == "kraft")):
+        if name in known or not (asks or known) or (name in starters.USUAL[protocol] and not asks):
             continue
         if not asks:
             raise ConfigError(f": missing; {question[0].lower()}{question[1:]}", name)
@@ -120,7 +149,7 @@ def _asked(protocol: str, known: Mapping[str, str], name: str, question: str) ->
     for no more."""
     from quorisk.analysis.experiment import starters
 
-    may_be_empty, usual = not known, starters.Answers._field_defaults.get(name)
+    may_be_empty, usual = not known, starters.USUAL[protocol].get(name)
     while True:
         told = f"{question} (Enter: a file to fill in by hand)" if may_be_empty else question
         answer: str = typer.prompt(told, default="" if may_be_empty else usual, show_default=bool(usual))

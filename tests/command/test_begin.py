@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from quorisk.analysis.experiment import starters
+from quorisk.analysis.experiment import config, starters
 
 OPTIONS = {
     "--nodes": "40",
@@ -41,6 +41,23 @@ def test_what_is_wrong_or_missing_is_told_by_its_option(quorisk, tmp_path, argum
     assert not path.exists()
 
 
+def test_options_for_what_is_assumed_otherwise(quorisk, tmp_path):
+    path, more = tmp_path / "mine.toml", ("--node-loss", "2 % / year", "--entry-size", "6.7 kB", "--outages", "0.2")
+    others = ("--failovers", "2,000", "--profile", "pulsar_cloud")
+    assert quorisk("init", "bookkeeper", *options(), *more, *others, "--out", str(path), "--json")[0] == 0
+    experiment = config.load(path)
+    cluster, [scenario] = experiment.clusters[0].cluster, experiment.scenarios.values()
+    assert (cluster.node_loss, cluster.events[0].per_year, scenario.per_year) == (0.02, 0.2, 2000.0)
+    assert (experiment.clusters[0].entry_bytes, experiment.profile.name) == (6700.0, "pulsar_cloud")
+    assert "cluster.node_loss" not in experiment.known
+    for protocol, option in (("kraft", "--failovers"), ("bookkeeper", "--partitions")):
+        other = "kraft" if protocol == "bookkeeper" else "bookkeeper"
+        design = options(**{"--quorums": "3/2/all"}) if protocol == "kraft" else options()
+        assert quorisk("init", protocol, *design, option, "3")[2] == f"error: {option} 3: for {other} only\n"
+    code, _, err = quorisk("init", "bookkeeper", *options(), "--node-loss", "often")
+    assert (code, err.startswith("error: --node-loss often: a number of times a year from 0 to 1e6")) == (2, True)
+
+
 def test_only_where_there_is_a_file_about_a_cluster(quorisk):
     assert quorisk("init", "kafka", "--nodes", "3") == (2, "", "error: --nodes 3: for bookkeeper and kraft only\n")
     code, _, err = quorisk("init")
@@ -57,7 +74,7 @@ def asked(monkeypatch):
 
         def prompt(question, default, **_):
             questions.append(question)
-            return left.pop(0) or default
+            return (left.pop(0) if left else "") or default
 
         for stream in (sys.stdin, sys.stdout):
             monkeypatch.setattr(stream, "isatty", lambda: True, raising=False)
@@ -79,7 +96,9 @@ def test_a_terminal_asks_for_what_is_not_given_until_it_is_an_answer(quorisk, as
     asked("3 days")
     assert quorisk("init", "bookkeeper", *options(**{"--retention": ""}), "--out", str(path))[0] == 0
     assert path.read_text("utf-8") == FILLED
-    assert questions == ['How long each is kept, such as "3 days"']
+    assert questions[0] == 'How long each is kept, such as "3 days"'
+    assert questions[1] == 'The size of an entry, such as 1024 or "6.7 kB"'
+    assert len(questions) == 1 + len(starters.USUAL["bookkeeper"])
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def write(path: Path, word: str) -> Path:
     given = sweep([0, 30, 4, 200, 0, 0, 1, 999], **GRID, **{f"model__{word}": [word]})
     pictures = []
     found = designs(choose.of(given.frame, "data loss"))
-    drawn = [(RANKING, ranking_figure(found, 0.01, "P(data loss)", "")), *figures(*given)]
+    drawn = [(RANKING, ranking_figure(found, 0.01, "P(data loss)", "")), *figures(given.frame)]
     for name, figure in drawn:
         assert figure is not None
         svg = canvas.without_caption(save(figure, "svg"), figure)
@@ -120,7 +120,7 @@ def place(page: Page, name: str) -> int:
 
 def test_all_figures_are_there_and_can_be_seen(page):
     sizes = page.evaluate("[...document.images].map((i) => [i.complete, i.naturalWidth, i.width, i.height, i.alt])")
-    assert len(sizes) == 6  # the ranking; loss, heat map, outcomes, distribution; the counterexample
+    assert len(sizes) == 5  # the ranking; loss, heat map, outcomes; the counterexample
     for complete, natural, width, height, alt in sizes:
         assert complete
         assert natural > 0

@@ -7,18 +7,18 @@ import xml.etree.ElementTree as ElementTree
 import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
-from matplotlib.container import BarContainer, ErrorbarContainer
+from matplotlib.container import BarContainer
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.markers import CARETDOWNBASE
 from matplotlib.typing import ColorType
 
-from quorisk.plots import canvas, distribution, heat_map, loss, outcomes
+from quorisk.plots import canvas, heat_map, loss, outcomes
 from quorisk.plots.figures import Wish, figures
 from quorisk.plots.looks import Looks
 from quorisk.plots.loss import UPPER_BOUND, caption, loss_figure
 from quorisk.plots.style import KINDS, MOST_LINES, save, style_of
-from quorisk.say import choose, numbers, text
+from quorisk.say import choose, numbers
 from tests.plots.drawn import all_axes, words, xy
 from tests.plots.tables import HOSTILE, QUORUMS, RUNS, frame, sweep
 
@@ -162,55 +162,9 @@ def test_outcomes_name_unfinished_runs_even_where_there_are_none():
     assert axes.get_legend_handles_labels()[1] == ["completed", "lost", "unfinished"]
 
 
-def test_distributions_are_exact_at_the_upper_ends_of_their_bins():
-    given = sweep([10, 0], model__keys=[1, 2])
-    axes = distribution.distribution(*given, distribution.STEPS, Figure().subplots())
-    drawn = {str(line.get_label()): xy(line) for line in axes.lines}
-    assert drawn["keys 1"] == drawn["keys 2"] == [[15, 1.0]]  # 8 and 9 steps
-    axes = distribution.distribution(*given, distribution.TIME_TO_LOSS, Figure().subplots())
-    lost, unlost = (line for line in axes.lines if str(line.get_label()).startswith("keys"))
-    assert xy(lost) == [[2.0, pytest.approx(5 / RUNS)], [4.0, pytest.approx(10 / RUNS)]]
-    assert all(math.isnan(y) for _, y in xy(unlost))  # never 0 on a logarithmic axis
-    rows = choose.of(given.frame, "data loss")
-    errors = [each for each in axes.containers if isinstance(each, ErrorbarContainer)]
-    reach = [tuple(segment[:, 1]) for each in errors for segment in each.lines[2][0].get_segments()]
-    assert reach == [pytest.approx((rows["low"].iloc[0], rows["high"].iloc[0]))]
-
-
-def test_ticks_of_bins_are_far_enough_apart_for_their_labels():
-    assert distribution._apart([2.0**-6, 64.0, 128.0, 256.0]) == [2.0**-6, 64.0, 256.0]
-    assert distribution._apart([0, 1, 3, 7, 15]) == [0, 1, 3, 7, 15]
-    assert distribution._apart([]) == []
-    many = [2.0**power for power in range(40)]
-    assert len(distribution._apart(many)) <= 9
-    given = sweep([0, 3], model__keys=[1, 2])
-    timed = given[0].assign(**{text.TIME_UNIT: "s"})
-    axes = distribution.distribution(timed, given[1], distribution.TIME_TO_LOSS, Figure().subplots())
-    assert axes.get_xlabel() == "by this model time"
-    assert [label.get_text() for label in axes.get_xticklabels()] == ["2 s", "4 s"]  # and not 2 and 4 of anything
-
-
-def test_distributions_tell_their_lines_apart_in_grey():
-    axes = distribution.distribution(*sweep([1] * 4, model__keys=[1, 2, 3, 4]), ax=Figure().subplots())
-    assert len({line.get_marker() for line in axes.lines}) == 4
-
-
-def test_without_losses_there_is_no_time_to_loss():
-    assert len(all_axes(distribution.distribution_figure(*sweep([0, 0], model__keys=[1, 2])))) == 1
-
-
-def test_losses_later_than_times_are_counted_have_no_place_in_time():
-    frame, histograms = sweep([3])
-    assert len(all_axes(distribution.distribution_figure(frame, histograms))) == 2
-    histograms.loc[histograms["quantity"] == distribution.TIME_TO_LOSS, "bin_high"] = np.inf
-    assert len(all_axes(distribution.distribution_figure(frame, histograms))) == 1
-    alone = distribution.distribution(frame, histograms, distribution.TIME_TO_LOSS, Figure().subplots())
-    assert not any(np.size(line.get_xdata()) for line in alone.get_lines())
-
-
 def test_every_figure_has_a_caption_with_model_faults_runs_and_interval():
-    drawn = dict(figures(*sweep(range(12), **QUORUMS)))
-    assert list(drawn) == ["loss_data_loss", "heat_map_data_loss", "outcomes", "distribution"]
+    drawn = dict(figures(frame(range(12), **QUORUMS)))
+    assert list(drawn) == ["loss_data_loss", "heat_map_data_loss", "outcomes"]
     for figure in drawn.values():
         said = canvas.caption_of(figure)
         for part in ("Model compaction, version 1", "Rates: 1", "1,000 runs a point", "seed 1", "95% intervals"):
@@ -238,7 +192,7 @@ def test_a_caption_says_which_mechanisms_are_off():
 
 
 def test_a_figure_for_a_report_ends_above_its_caption():
-    [(_, figure)] = [each for each in figures(*sweep([5, 7], model__keys=[1, 2])) if each[0] == "outcomes"]
+    [(_, figure)] = [each for each in figures(frame([5, 7], model__keys=[1, 2])) if each[0] == "outcomes"]
     drawn = save(figure, "svg")
     whole, bare = (svg.decode() for svg in (drawn, canvas.without_caption(drawn, figure)))
     assert "Model compaction" in whole
@@ -252,7 +206,7 @@ def test_a_figure_for_a_report_ends_above_its_caption():
 def test_labels_are_words_and_nothing_else():
     given = sweep([5, 7, 9, 0], faults__message_loss=[0.1, 0.2], **{f"model__{HOSTILE}": [HOSTILE, "b"]})
     given.frame["invariant"] = given.frame["invariant"].replace("CompactedLedgerLeak", HOSTILE)
-    drawn = dict(figures(*given, Wish([HOSTILE])))
+    drawn = dict(figures(given.frame, Wish([HOSTILE])))
     for name, figure in drawn.items():
         assert re.fullmatch(r"\w+", name)
         for kind in KINDS:
@@ -274,9 +228,6 @@ def test_a_function_for_notebooks_draws_into_the_current_axes():
         _, current = pyplot.subplots()
         assert draw(given.frame) is current
         pyplot.close("all")
-    _, current = pyplot.subplots()
-    assert distribution.distribution(*given) is current
-    pyplot.close("all")
 
 
 def test_styles_differ_in_marker_as_well_as_colour():
@@ -290,9 +241,9 @@ def test_styles_differ_in_marker_as_well_as_colour():
 @pytest.mark.parametrize("losses", [(300, 700), (120, 140), (9, 880)])
 def test_a_logarithmic_axis_has_two_labels_at_least(losses):
     given = sweep(losses, model__keys=[1, 2])
-    time_to_loss = distribution.distribution(*given, "time to loss", Figure().subplots())
-    low, high = time_to_loss.get_ylim()
-    assert sum(low <= tick <= high for tick in time_to_loss.get_yticks()) >= 2
+    axes = loss.loss(given.frame, ax=Figure().subplots())
+    low, high = axes.get_ylim()
+    assert sum(low <= tick <= high for tick in axes.get_yticks()) >= 2
 
 
 def test_a_design_looks_the_same_in_all_figures():
@@ -303,8 +254,8 @@ def test_a_design_looks_the_same_in_all_figures():
         faults__message_loss=[0.1, 0.2],
     )
     named: dict[str, set[tuple[object, ...]]] = {}
-    drawn = dict(figures(*given))
-    for name in ("loss_data_loss", "distribution"):
+    drawn = dict(figures(given.frame))
+    for name in ("loss_data_loss",):
         handles = {id(line): line for axes in drawn[name].axes for line in axes.get_legend_handles_labels()[0]}
         labelled = [(line, line.get_label()) for line in handles.values()]
         for line, label in [(each, label) for each, label in labelled if isinstance(each, Line2D)]:
@@ -344,8 +295,8 @@ def test_the_axis_and_the_lines_can_be_chosen():
 
 def test_a_figure_for_a_slide_has_its_title_and_size_and_no_caption():
     given, wished = sweep(range(12), **QUORUMS), canvas.Frame("Fencing matters", (8.0, 4.5), False)
-    drawn = dict(figures(*given, Wish(only=("loss", "heat_map"), frame=wished)))
-    assert list(drawn) == ["loss_data_loss", "heat_map_data_loss"]
+    drawn = dict(figures(given.frame, Wish(only=("loss",), frame=wished)))
+    assert list(drawn) == ["loss_data_loss", "cost_data_loss"]
     for figure in drawn.values():
         assert figure.get_size_inches().tolist() == [8.0, pytest.approx(4.5, abs=0.02)]
         said = b"".join(save(figure, "svg").split())

@@ -17,7 +17,7 @@ from tests.plots.tables import frame, sweep
 @pytest.mark.parametrize("num_points", [1, 2, 3000])
 def test_figures_of_any_grid_are_of_bounded_size(num_points):
     given = sweep([i % 30 for i in range(num_points)], model__keys=range(num_points))
-    for name, figure in figures(*given):
+    for name, figure in figures(given.frame):
         assert len(save(figure, "svg")) < 150_000, name
         if num_points > MOST_ROWS:
             assert "of 3,000; all of them are in results.parquet" in canvas.caption_of(figure)
@@ -29,7 +29,7 @@ def test_figures_of_a_large_cross_are_of_bounded_size():
     switch = {"variant__retain_null_key": [True, False]}
     given = sweep([i % 7 for i in range(5000)], model__keys=range(10), model__values=range(10), **switch,
                   faults__message_loss=losses)  # fmt: skip
-    for name, figure in figures(*given):
+    for name, figure in figures(given.frame):
         assert max(figure.get_size_inches()) < 20, name
         assert len(save(figure, "svg")) < 1_000_000, name
         # 5,000 points are 200 designs under 25 faults

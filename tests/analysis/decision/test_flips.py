@@ -101,10 +101,3 @@ def test_the_order_of_a_grid_changes_no_rank_and_no_choice(target):
 )
 def test_the_screen_writes_numbers_as_reports_and_figures_do(value, said):
     assert numbers.plain(value) == said
-
-
-@pytest.mark.parametrize(
-    ("value", "said"), [(0, "0"), (63, "63"), (512, "512"), (8192, "2¹³"), (32767, "2¹⁵ − 1"), (2**-4, "2⁻⁴")]
-)
-def test_ends_of_bins_that_are_long_are_written_as_powers_of_two(value, said):
-    assert numbers.power_of_two(value) == said
