@@ -15,7 +15,7 @@ from quorisk.plots.style import MOST_LINES, Style, quorisk_style
 from quorisk.say import choose, numbers, text
 from quorisk.say.colours import FAINT, INK
 
-_TITLE = "The frontier: losses, latency, storage and writes that stop"
+_TITLE = "Losses, latency, storage, and writes that stop"
 STOPS = "stops"
 """Group id of crosses on designs whose writes stop at a restart."""
 LATENCY, STORED = "write_p99_ms", "stored"

@@ -1,6 +1,7 @@
 """The first screen of a report: the choice, its risk with both kinds of error, the size, the doubt and the costs."""
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -42,6 +43,7 @@ def summary(found: Sequence[Design], target: float, sure: Doubt | None, flips: S
     named = f"{design.settings or 'this design'} ({standing})"
     p_any = _p_any(design)
     facts = [
+        *_quorums(design),
         *_errors(design, sure, p_any),
         *_incident(design),
         *_choice(design, picks, sure),
@@ -50,6 +52,13 @@ def summary(found: Sequence[Design], target: float, sure: Doubt | None, flips: S
     ]
     measure = "P(any loss in a year)" if p_any else measure_of(design)
     return Summary(named, measure, estimate(p_any or design.worst), facts)
+
+
+def _quorums(design: Design) -> Iterator[tuple[str, str]]:
+    """What the three numbers of a short name are."""
+    if (name := re.match(r"\d+/\d+/\d+", design.settings)) and "model.ack_quorum" in design.worst:
+        words = zip(("ensemble", "write quorum", "ack quorum"), name[0].split("/"), strict=True)
+        yield name[0], ", ".join(f"{word} {value}" for word, value in words)
 
 
 def _p_any(design: Design) -> dict[str, Any]:

@@ -66,6 +66,8 @@ def test_without_a_cluster_it_is_losses_and_without_a_design_that_meets_targets_
     ]
     said = told(design(3.0, parts=parts, p_any=0.95, p_any_low=0.94, p_any_high=0.96), 1.0)
     assert said["design"] == "WQ 3 (not recommended)"
+    named = design(3.0, parts=parts, **{"model.ack_quorum": 2})._replace(settings="3/3/2, fencing off")
+    assert told(named, 1.0)["3/3/2"] == "ensemble 3, write quorum 3, ack quorum 2"
     assert said["P(any loss in a year)"] == "0.950"
     assert said["losses a year"].startswith("3.00")
     assert said["mostly in"] == "outage (66.7% of the losses)"
