@@ -178,7 +178,7 @@ def test_plot_draws_what_a_sweep_left(quorisk, tmp_path):
     assert (code, err) == (0, "")
     files = [Path(file) for file in json.loads(out)]
     assert {file.parent for file in files} == {tmp_path / "figures"}
-    names = ("loss_data_loss", "cost_data_loss", "outcomes")
+    names = ("loss_data_loss", "outcomes")
     assert [file.name for file in files] == [f"{name}.{kind}" for name in names for kind in ("png", "pdf")]
     for file in files:
         assert file.read_bytes().startswith(b"%PDF" if file.suffix == ".pdf" else b"\x89PNG")
@@ -218,7 +218,7 @@ def test_plot_draws_no_losses_against_what_has_no_place_on_a_logarithmic_axis(qu
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--only", "pie"], "--only pie: one of frontier, budget, loss, heat_map, cost, outcomes"),
+        (["--only", "pie"], "--only pie: one of frontier, budget, loss, heat_map, outcomes"),
         (["--x", "key"], "--x key: one of model.keys, model.values"),
         (["--x", "keys", "--hue", "keys"], "--hue keys: must differ from --x"),
         (["--size", "wide"], "--size wide: width and height in inches from 1 to 100, such as 8x4.5"),
