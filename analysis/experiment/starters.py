@@ -40,41 +40,10 @@ _SEVERAL = {"bookkeeper": "", "kraft": '; of several kinds of topics, "3/2/all; 
 _EXAMPLES = {"bookkeeper": '"E 3, WQ 3, AQ 2"', "kraft": '"RF 3, min ISR 2, acks all"'}
 _PER_RACK = {"value": 0.27, "low": 0.1, "high": 0.44}
 """Times a year that a rack has an outage."""
-_OUTAGES = f"""
-[cluster.events.rack_outage]
-scope = "rack"
-per_year = {_toml(_PER_RACK)}   # of each rack: Ford et al., OSDI 2010
-p_lost = 0.0075                   # assumed: as in an outage of the whole cluster
-"""
 _ROLLS, _WINDOW_H = 12, 1.0
 """In a year, as restarts in the file, and how long after one's beginning faults are counted."""
-_RACK_SCENARIO = """
-[scenarios.rack_loses_power]
-per_year = $rack_losses   # $partitions partitions, times those of the rack, / 730
-about = "one of the racks of a partition loses power while brokers are restarted one after another"
-simplifications = ["A record every 5 s: if there are more, a little more is lost"]
-incident = true
-faults.max_zone_outages = 1             # disks survive it; what was not flushed does not
-faults.max_rolls = 1
-rates.zone_loses_power = "1 / 1 h"
-rates.roll_begins = "1 / 1 s"
-rates.write_record_to_leader = "1 / 5 s"
-run.lifetime = "10 h"
-"""
 
 
-_FAILOVER = """
-# Incidents of their own, beside those of [cluster].
-[scenarios.failover]
-per_year = $failovers
-about = "a broker seems dead; another one recovers its ledger while the first still writes"
-simplifications = [
-    "One entry is in flight, while a real broker may have hundreds",
-    "The old broker is alive: what it acknowledges while it is being fenced off counts",
-]
-clients = 2
-run.lifetime = "1 h"
-"""
 _PLACEMENTS = """
 # All of them side by side: quorisk cluster FILE --set 'grid.cluster.placement=["random", "two_racks"]'"""
 _LOSSES = {
@@ -213,7 +182,7 @@ def filled(protocol: str, answers: Answers) -> str:
         "per_second": values["entries_per_second"],
         "retention": answers.retention.strip(),
         "entries": f"{entries:.4g}",
-        "rack_outages": _OUTAGES if racks > 1 else "",
+        "rack_outages": _part("rack_outages", {"per_rack": _toml(_PER_RACK)}) if racks > 1 else "",
         "entry_bytes": values["entry_bytes"],
         "num_bytes": f"{_number(values['entry_bytes'], 'entry_bytes'):.15g}",
         "entry_bytes_assumed": "" if _is_given(protocol, answers, "entry_bytes") else "assumed: ",
@@ -221,8 +190,12 @@ def filled(protocol: str, answers: Answers) -> str:
         "outages": _stated(protocol, answers, "outages", values["outages"], 3),
         "other_placements": _PLACEMENTS if racks > 1 else "",
     }
-    found = Template(FOLDER.joinpath("cluster", f"{protocol}.toml").read_text("utf-8"))
-    return found.substitute({**common, **own})
+    return _part(protocol, {**common, **own})
+
+
+def _part(name: str, values: Mapping[str, Any]) -> str:
+    """A file about a cluster, or the part of one that is there with several racks alone, filled."""
+    return Template(FOLDER.joinpath("cluster", f"{name}.toml").read_text("utf-8")).substitute(values)
 
 
 def _number(value: str, name: str = "node_loss") -> float:
@@ -260,7 +233,7 @@ def _bookkeeper(nodes: int, racks: int, quorums: Sequence[Any], kept: float, fai
         "write_quorums": list(around),
         "ack_quorums": list(range(min(2, ack_quorum), around[-1] + 1)),
         "bookies": [each + 1 for each in ensembles],
-        "failover": Template(_FAILOVER).substitute(failovers=failovers) if _number(failovers) else "",
+        "failover": _part("bookkeeper_failover", {"failovers": failovers}) if _number(failovers) else "",
         "or_ensemble": f" or ensemble_size == {ensemble}" if ensemble > write_quorum else "",
     }
 
@@ -279,11 +252,11 @@ def _kraft(values: Mapping[str, Any]) -> Mapping[str, Any]:
         "per_partition": f"{_kept(values) / partitions:.4g}",
         "partitions": f"{partitions:,}",
         "zones": zones,
-        "rack_outages": _OUTAGES if zones else "",
+        **({} if zones else {"rack_outages": ""}),
         "factors": factors,
         "min_isrs": sorted({*(least for _, least, _ in values["quorums"]), *range(1, factors[-1])}),
         "broker_losses": _in_rolls(per_broker, partitions),
-        "rack_scenario": Template(_RACK_SCENARIO).substitute(numbers) if zones else "",
+        "rack_scenario": _part("kraft_rack", numbers) if zones else "",
     }
 
 
