@@ -36,7 +36,7 @@ _normal = partial(in_normal_form, normal_form)
 
 MODEL = Model(
     name="kafka",
-    version=3,
+    version=2,
     parameters=PARAMETERS,
     conditions=CONDITIONS,
     make_params=make_params,

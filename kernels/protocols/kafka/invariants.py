@@ -1,6 +1,6 @@
 """What must hold of a partition, and how a run of it ended."""
 
-from quorisk.kernels.model import AVAILABILITY, COMPLETED, STUCK, Invariant
+from quorisk.kernels.model import COMPLETED, STUCK, Invariant
 from quorisk.kernels.ops import when, where
 from quorisk.kernels.protocols.kafka.layout import MAX_REPLICAS, exposed, presiding, quorum_leader, true_leader
 from quorisk.kernels.protocols.rows import EVERY_ROW, ROW, nonempty, row, rows, union
@@ -50,11 +50,6 @@ def committed_records_survive(state, params):
     return (missing == 0) | (true_leader(state) == 0)
 
 
-def producers_have_room(state, params):
-    """With continuous writes: records that have to be told apart have not used up all that there are."""
-    return (params.continuous_writes == 0) | (state.next_record != params.max_records)
-
-
 def outcome(state, params):
     """Nothing is enabled, so no epochs are left: the run is completed if there is a true leader that has committed
     its whole log, else stuck, most often because the controller's last request named no leader."""
@@ -68,5 +63,4 @@ INVARIANTS = (
     Invariant("StrongIsr", strong_isr, data_loss=False),
     Invariant("LeaderInIsr", leader_in_isr, data_loss=False),
     Invariant("CommittedRecordsSurvive", committed_records_survive, data_loss=True),
-    Invariant("ProducersHaveRoom", producers_have_room, data_loss=False, about=AVAILABILITY, room="max_records"),
 )

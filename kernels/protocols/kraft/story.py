@@ -155,6 +155,8 @@ def verdict(state: layout.State, params: Any, invariant: str) -> str:
         flushed = {r.value for b, data in enumerate(s.partition_data) for r in data.log[: s.partition_flushed[b] - 1]}
         cached = s.inv_pos_acked - flushed
         return f"{_acknowledged(cached)}, {'is' if len(cached) == 1 else 'are'} on no broker's disk."
+    if invariant == "ProducersHaveRoom":
+        return f"All {len(s.inv_sent)} records that are told apart are in use, so producers wait."
     return f"ISR and ELR are empty, and the last known ELR is {_brokers(md.last_known_elr)}."
 
 

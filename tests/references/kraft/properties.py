@@ -100,4 +100,5 @@ PROPERTIES: dict[str, Callable[[SpecState, Values], bool]] = {
     "ConsistentReadProperty": consistent_read_property,
     "MinIsrRecoveryQuorum": min_isr_recovery_quorum,
     "AckedRecordsAreOnDisk": acked_records_are_on_disk,
+    "ProducersHaveRoom": lambda s, v: True,  # producers have no more records, and wait for nothing
 }
