@@ -159,7 +159,10 @@ def test_every_step_of_random_runs_is_the_interpreters(brokers, semantics, varia
             assert spec_state(state, params) == spec
             assert all(0 <= leaf < 1 << width for leaf, width in zip(leaves(state), widths, strict=True))
             for invariant in MODEL.invariants:
-                assert bool(invariant.holds(state, params)) == reference.PROPERTIES[invariant.name](spec, values)
+                for at_once in (True, False):
+                    given = params._replace(lost_without_leader=int(at_once)), values | {"lost_without_leader": at_once}
+                    mine = bool(invariant.holds(state, given[0]))
+                    assert mine == reference.PROPERTIES[invariant.name](spec, given[1])
             assert len(spec.con_metadata_log) <= most_records(values)
             assert spec.con_partition_metadata.leader_epoch <= most_leader_epochs(values)
             found = successors(state, params)
