@@ -68,6 +68,8 @@ class Action(NamedTuple):
     fault may happen, whether there is a repair, another client."""
     rate: float = 1.0
     """Its rate where an experiment file gives none."""
+    rate_of: str = ""
+    """The action whose rate it then has instead: a part of the specification's action that may have a rate apart."""
     interval_ms: tuple[str, ...] = ()
     """Settings of a cluster, in milliseconds, that its rate is one over; files may give one of them instead."""
     only: Condition | None = None

@@ -68,7 +68,7 @@ _FORMER = {
 """Keys that the table had before, and the event that says the same."""
 _OTHER_CAUSES = SINGLES, THIN, "unflushed"
 """Names that no event may have."""
-_COPIES = ("model.write_quorum", "model.replicas", "model.replication_factor")
+_COPIES = ("model.write_quorum", "model.replicas", "model.replication_factor", "model.servers")
 """By which key a design says how many copies there are."""
 
 
@@ -186,10 +186,11 @@ def place(protocol: str, values: Mapping[str, Any], varied: Mapping[str, Any], i
     entry_bytes = entry_bytes or node_bytes * mine["nodes"] / cluster.write_quorum / entries
     downtimes = mine["restarts"], mine["restart_time"], mine["outage_time"]
     ack_quorum = values.get("model.ack_quorum")
-    needs = ack_quorum or (1 if values.get("variant.acks") == "1" else values.get("model.min_isr"))
     promise = registry.promises(protocol)
     assert promise is not None  # as its entries have copies
     promised = promise(values)
+    least = values.get("model.min_isr", promised.nodes and promised.copies)
+    needs = ack_quorum or (1 if values.get("variant.acks") == "1" else least)
     source = Source(protocol, tuple(values.items()), is_physical, promised)
     placed = Placed(dict(varied), cluster, ack_quorum, entry_bytes, *downtimes, write_needs=needs, source=source)
     after = promised.replaced_after if is_physical or math.isinf(promised.replaced_after) else math.nan
@@ -207,7 +208,7 @@ def arranged(protocol: str, values: Mapping[str, Any]) -> Cluster:
     promise = registry.promises(protocol)
     copies_key = next((key for key in _COPIES if key in values), None)
     if promise is None or copies_key is None:
-        raise ConfigError(f"[{TABLE}]: {protocol} keeps no copies of entries; bookkeeper, kafka and kraft do")
+        raise ConfigError(f"[{TABLE}]: {protocol} keeps no copies of entries; bookkeeper, kafka, kraft and raft do")
     mine = _mine(values)
     promised = promise(values)
     copies = promised.stored

@@ -153,7 +153,11 @@ def keys_of(model: Model, scenario_names: tuple[str, ...] = ()) -> dict[str, Key
         Key("faults.message_loss", loss, 0.0, True, figure=PROBABILITY),
         *(Key(f"faults.{probability.name}", p, 0.0, True, figure=PROBABILITY) for probability in model.probabilities),
         *(
-            Key(f"rates.{action.name}", rate, action.rate, True, True, RATE, called=action.interval_ms)
+            Key(
+                *(f"rates.{action.name}", rate, None if action.rate_of else action.rate, True, True, RATE),
+                follows=f"rates.{action.rate_of}" if action.rate_of else "",
+                called=action.interval_ms,
+            )
             for action in model.actions
         ),
         Key("run.max_steps", count(1, MAX_STEPS), 100_000, True),

@@ -7,8 +7,10 @@ split, so that a timeout in spite of a healthy leader has a rate of its own (`fa
 
 from quorisk.kernels.model import Model
 from quorisk.kernels.protocols.raft import election, faults, replication
+from quorisk.kernels.protocols.raft.forget import forget
 from quorisk.kernels.protocols.raft.invariants import INVARIANTS, outcome
 from quorisk.kernels.protocols.raft.layout import INITIAL, MAX_SERVERS, ROOM, WIDTHS, AppendRequest, VoteRequest
+from quorisk.kernels.protocols.raft.margin import MARGIN
 from quorisk.kernels.protocols.raft.params import PARAMETERS, PROBABILITIES, make_params
 
 
@@ -61,5 +63,7 @@ MODEL = Model(
     widths=WIDTHS,
     max_sends=MAX_SERVERS,
     limits=LIMITS,
+    forget=forget,
+    margin=MARGIN,
     probabilities=PROBABILITIES,
 )

@@ -75,7 +75,7 @@ def false_timeout_enabled(state, params, i):
     return may_time_out(state, params, i) & has_leader(state, i)
 
 
-@action(false_timeout_enabled, "false timeout", rate=0.0, bounds=("max_elections",))
+@action(false_timeout_enabled, "false timeout", rate_of="timeout", bounds=("max_elections",))
 def false_timeout(state, params, i, lost):
     """Each server with a healthy leader takes it for dead, and starts an election."""
     return start_election(state, i)

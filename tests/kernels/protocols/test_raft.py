@@ -6,6 +6,9 @@ from typing import Any
 
 import pytest
 
+from quorisk.analysis.estimate.estimate import estimate
+from quorisk.analysis.experiment import config
+from quorisk.kernels import declared
 from quorisk.kernels.ops import bits
 from quorisk.kernels.protocols.raft import MODEL, describe
 from quorisk.kernels.protocols.raft.story import tell
@@ -87,6 +90,39 @@ def test_a_timeout_is_false_where_a_healthy_leader_is_there():
     assert both == 3
 
 
+@pytest.mark.parametrize(
+    ("given", "losses", "runs"),
+    [
+        (NO_FSYNC | {"max_elections": 3, "max_restarts": 2}, 78, 20_000),
+        ({"max_elections": 3, "max_restarts": 2}, 0, 4_000),
+    ],
+    ids=("no fsync", "fsync"),
+)
+@pytest.mark.exhaustive
+def test_an_independent_program_sees_as_many_losses(given, losses, runs):
+    """It has one rate for all timeouts, as a file has that gives no `false_timeout`. With none that are false, the runs
+    without fsync would lose 46 times: 232 of 100,000."""
+    rates = {"timeout": 0.01, "restart": 0.005, "advance_fsync_index": 0.05}
+    tables: dict[str, dict[str, Any]] = {
+        "model": {"servers": 3, "values": 1},
+        "variant": {},
+        "faults": {},
+        "rates": rates,
+    }
+    for name, value in given.items():
+        tables["variant" if name in NO_FSYNC else "faults"][name] = value
+    document = {"protocol": "raft", **tables, "run": {"runs": runs, "seed": 1, "lifetime": 1000, "method": "count"}}
+    experiment = config.build(document, "raft.toml")
+    assert experiment.points[0].point.rates["false_timeout"] == 0.01
+    seen = estimate(experiment, 1).data_loss.losses
+    assert abs(seen - losses) <= 4 * (seen + losses) ** 0.5
+
+
+def test_a_profile_knows_of_no_false_timeouts():
+    document = {"protocol": "raft", "profile": "etcd", "model": {"servers": 3, "values": 1}}
+    assert config.build(document, "raft.toml").points[0].point.rates["false_timeout"] == 0.0
+
+
 def test_what_is_lost_is_told_and_can_be_sent_again():
     params = params_of(MODEL, servers=2, values=1)
     actions = {action.name: action for action in MODEL.actions}
@@ -99,3 +135,17 @@ def test_what_is_lost_is_told_and_can_be_sent_again():
     told = tell(state, params, "request_vote", instance, after)
     assert [message.receiver for message in told.lost] == ["n2"]
     assert not told.sent
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"servers": 3, "values": 1, "max_elections": 4, "max_restarts": 3, **NO_FSYNC},
+        {"servers": 4, "values": 1, "max_elections": 5, "max_restarts": 4, **NO_FSYNC},
+        {"servers": 2, "values": 2, "max_elections": 5, "max_restarts": 3, "resend": False, **NO_FSYNC},
+    ],
+    ids=lambda given: str(given["servers"]),
+)
+@pytest.mark.exhaustive
+def test_no_step_takes_more_than_the_margin_says(given):
+    assert declared.check_margin(MODEL, params_of(MODEL, **given)) == declared.MARGIN_STEPS
