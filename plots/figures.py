@@ -14,10 +14,9 @@ from quorisk.plots.budget import budget_figure
 from quorisk.plots.frontier import frontier_figure
 from quorisk.plots.heat_map import heat_map_figure
 from quorisk.plots.loss import loss_figure
-from quorisk.plots.outcomes import outcomes_figure
 from quorisk.say import text
 
-FIGURES = ("frontier", "budget", "loss", "heat_map", "outcomes")
+FIGURES = ("frontier", "budget", "loss", "heat_map")
 """The kinds of figures, in their order."""
 
 
@@ -60,7 +59,6 @@ def figures(
         ("budget", "", partial(budget_figure, frame, losses_by_faults)),
         *(("loss", each, partial(loss_figure, of(each), each, wish.x, wish.hue)) for each in invariants),
         ("heat_map", first, partial(heat_map_figure, of(first), first, wish.x, wish.hue)),
-        ("outcomes", "", partial(outcomes_figure, frame)),
     ]
     for kind, invariant, make in draw:
         if kind in wish.only:

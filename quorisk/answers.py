@@ -300,12 +300,6 @@ class Rates(Answer):
         """
         profile.write(self, Path(path), "quorisk.rates(...)")
 
-    def posteriors(self, key: str, ax: "Axes | None" = None) -> "Axes":
-        """Draws what the data say of a key, beside what the profile says."""
-        from quorisk.plots.posteriors import posteriors
-
-        return posteriors(self.frame(), key, ax)
-
     def _repr_html_(self) -> str:
         return html(lambda console: show_rates.rates(self, console))
 
@@ -347,12 +341,6 @@ class Sweep(NamedTuple):
         from quorisk.plots.heat_map import heat_map
 
         return heat_map(about(self.tables.frame, invariant), invariant, ax)
-
-    def outcomes(self, ax: "Axes | None" = None) -> "Axes":
-        """Draws how runs end."""
-        from quorisk.plots.outcomes import outcomes
-
-        return outcomes(self.tables.frame, ax)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.tables.frame['point_id'].nunique():,} configurations in {self.path}>"

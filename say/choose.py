@@ -25,12 +25,6 @@ def worst(rows: pd.DataFrame, most: int) -> pd.DataFrame:
     return rows.loc[rows["high"].nlargest(most, keep="first").index.sort_values()]
 
 
-def worst_faults(rows: pd.DataFrame) -> pd.DataFrame:
-    """Of each design the row whose interval reaches highest; all rows if there is only one design."""
-    keys = design(text.varied(rows))
-    return rows.loc[rows.groupby(keys, sort=False)["high"].idxmax().sort_values()] if keys else rows
-
-
 def succeeded(rows: Any) -> Any:
     """Runs that did what they were to do: that completed, or were watched to the horizon. Of rows, or of one."""
     return rows["completed"] + rows["horizon"]

@@ -29,7 +29,6 @@ from quorisk.kernels.engines.points import Points, kin
 from quorisk.kernels.engines.registry import Engine, choose
 from quorisk.kernels.engines.tally import num_columns
 from quorisk.kernels.protocols import registry
-from quorisk.sparkjobs.gpu import assigned
 from quorisk.sparkjobs.tails import run_tail
 
 T = TypeVar("T")
@@ -193,17 +192,16 @@ def run_piece(work: Work, piece: Piece, attempt: int) -> Done:
     """Runs a piece on one thread."""
     model, engine = registry.load(work.protocol), choose(work.run.engine)
     sums, head = [0] * num_columns(model), None
-    with assigned(engine.NAME):
-        compile_once(engine, work)
-        if piece.head:
-            point = work.grid[piece.job.point]
-            compile_head(work.protocol, point.point)
-            start = time.perf_counter()
-            head = run_tail(engine, model, point, work.run, piece.job, piece.head, work.enough[piece.job.point])
-        else:
-            start = time.perf_counter()
-            sums = run_sums(engine, model, work.points, piece.job, work.run.seed, later=piece.later)
-        wall_s = time.perf_counter() - start
+    compile_once(engine, work)
+    if piece.head:
+        point = work.grid[piece.job.point]
+        compile_head(work.protocol, point.point)
+        start = time.perf_counter()
+        head = run_tail(engine, model, point, work.run, piece.job, piece.head, work.enough[piece.job.point])
+    else:
+        start = time.perf_counter()
+        sums = run_sums(engine, model, work.points, piece.job, work.run.seed, later=piece.later)
+    wall_s = time.perf_counter() - start
     host, versions = socket.gethostname(), schema.versions(engine.NAME)
     return Done(piece.job, sums, attempt, host, engine.NAME, versions, wall_s, head)
 

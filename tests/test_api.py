@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib import pyplot
-from matplotlib.figure import Figure
 from nbclient import NotebookClient
 
 import quorisk as q
@@ -148,7 +147,7 @@ def test_a_sweep_is_loaded_and_drawn(file, tmp_path):
     assert len(swept.frame()) == 4 * 4
     assert swept.frame().equals(q.load(str(tmp_path / "out")).frame())
     assert set(swept.histograms()["point_id"]) == set(swept.frame()["point_id"])
-    for draw in (swept.loss, swept.heat_map, swept.outcomes, swept.distribution):
+    for draw in (swept.loss, swept.heat_map):
         _, axes = pyplot.subplots()
         assert draw(ax=axes) is axes
         assert axes.has_data()
@@ -163,7 +162,6 @@ def test_data_become_a_profile(quorisk, tmp_path):
     assert code == 0
     assert {**found.as_json(), "profile": None} == json.loads(out)
     assert found.frame()["about"].tolist() == ["posterior", "default", "model", "period"]
-    assert found.posteriors("rates.bookie_is_lost", Figure().subplots()).get_xlabel() == "times a year"
     assert "drive failures: 1 in 3 drive-days" in found._repr_html_()
     found.write(tmp_path / "profiles" / "ours.toml")
     (tmp_path / "x.toml").write_text(f'profile = "ours"\n{BOOKKEEPER}')

@@ -8,7 +8,6 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 
 import jax
 import numpy as np
@@ -37,8 +36,6 @@ _LOOK_S = 0.1, 0.4
 """Seconds between two looks at the devices."""
 _PATIENCE_S = 5.0
 """Seconds for which a batch is nearly empty before a program for fewer lanes is compiled, which takes longer."""
-
-_DEVICES: ContextVar[Sequence[jax.Device] | None] = ContextVar("devices", default=None)
 
 # JAX would take three quarters of a GPU's memory, but the tasks of a sweep share the GPU
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
@@ -80,19 +77,9 @@ def record(model: Model, points: Points, job: Job, seed: int) -> np.ndarray:
     return np.concatenate(rows)
 
 
-@contextmanager
-def on(devices: Sequence[jax.Device]) -> Iterator[None]:
-    """The engine takes these devices alone, in this thread."""
-    token = _DEVICES.set(devices)
-    try:
-        yield
-    finally:
-        _DEVICES.reset(token)
-
-
 def devices() -> Sequence[jax.Device]:
-    """The devices that the engine takes: all of this process unless `on` says otherwise."""
-    return _DEVICES.get() or jax.local_devices()
+    """The devices that the engine takes: all of this process."""
+    return jax.local_devices()
 
 
 def num_lanes(model: Model, device: jax.Device) -> int:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from quorisk.command.app import Conf, Json, Master, app, figure_file, reply, write_figure
+from quorisk.command.app import Conf, Json, Master, app, reply
 from quorisk.kernels.errors import ConfigError
 
 
@@ -33,7 +33,6 @@ def rates_verb(
         Path | None,
         typer.Option(help="profile to write, such as profiles/ours.toml", dir_okay=False, show_default=False),
     ] = None,
-    plot: Annotated[Path | None, figure_file("a figure")] = None,
     master: Master = None,
     as_json: Json = False,
 ) -> None:
@@ -44,7 +43,7 @@ def rates_verb(
     experiment file takes them with profile = "ours" if the profile is in profiles/ beside it.
 
     \b
-    Example: quorisk rates drive_stats/ --profile bookkeeper_ssd --out profiles/ours.toml --plot ours.svg
+    Example: quorisk rates drive_stats/ --profile bookkeeper_ssd --out profiles/ours.toml
     """
     if out and out.suffix != ".toml":
         raise ConfigError(f"--out {out}: a file name that ends in .toml")
@@ -58,17 +57,10 @@ def rates_verb(
         found = rates(asked, progress)
     if out:
         profiles.write(found, out, shlex.join(["quorisk", *sys.argv[1:]]))
-    if plot:
-        import pandas as pd
-
-        from quorisk.plots.posteriors import posteriors_figure
-
-        write_figure(plot, posteriors_figure(pd.DataFrame(answer.rows(found))))
 
     def tell() -> None:
         show_rates.rates(found, show.console())
-        for path, what in ((out, "a profile"), (plot, "a figure of it")):
-            if path:
-                typer.echo(f"{path}: {what}")
+        if out:
+            typer.echo(f"{out}: a profile")
 
     reply(as_json, answer.as_json(found) | {"profile": str(out) if out else None}, tell)

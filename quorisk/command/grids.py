@@ -119,7 +119,7 @@ def plot_verb(
         list[str],
         repeated(
             metavar="FIGURE",
-            help="frontier, budget, loss, heat_map or outcomes; may be given several times",
+            help="frontier, budget, loss or heat_map; may be given several times",
         ),
     ],
     out: Annotated[
@@ -137,8 +137,7 @@ def plot_verb(
 ) -> None:
     """Draw the figures of a sweep.
 
-    Draws losses, a heat map, outcomes and more from a sweep's table of results: all of them, or one that suits your
-    slide.
+    Draws losses, a heat map and more from a sweep's table of results: all of them, or one that suits your slide.
 
     \b
     Example: quorisk plot results/demo --only loss --x message_loss --hue ack_quorum --size 8x4.5 --no-caption

@@ -78,14 +78,6 @@ def test_incidents_and_metrics_are_read_together(quorisk, tmp_path):
     assert found["rates.data_loss_shutdown"]["exposure_s"] == 10 * 365 * 86_400
 
 
-@pytest.mark.parametrize("kind", ["svg", "png", "pdf"])
-def test_a_figure_is_written(quorisk, data, kind):
-    code, out, _ = quorisk("rates", str(data), "--plot", f"it.{kind}")
-    assert code == 0
-    assert out.endswith(f"it.{kind}: a figure of it\n")
-    assert (data.parent / f"it.{kind}").stat().st_size > 1000
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -97,7 +89,6 @@ def test_a_figure_is_written(quorisk, data, kind):
         (["data", "--of", "M9"], "--of M9: any, fleet, or one of the models M1, M2"),
         (["data", "--profile", "none"], 'profile = "none": one of bookkeeper_ssd'),
         (["data", "--out", "x.json"], "--out x.json: a file name that ends in .toml"),
-        (["data", "--plot", "x.txt"], "--plot x.txt: a file name that ends in .svg, .png or .pdf"),
         (
             ["list.csv"],
             "list.csv: a list of incidents does not say how many nodes were watched, nor for how long: give --n",

@@ -120,7 +120,7 @@ def place(page: Page, name: str) -> int:
 
 def test_all_figures_are_there_and_can_be_seen(page):
     sizes = page.evaluate("[...document.images].map((i) => [i.complete, i.naturalWidth, i.width, i.height, i.alt])")
-    assert len(sizes) == 5  # the ranking; loss, heat map, outcomes; the counterexample
+    assert len(sizes) == 4  # the ranking; loss, heat map; the counterexample
     for complete, natural, width, height, alt in sizes:
         assert complete
         assert natural > 0

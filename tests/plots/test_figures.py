@@ -6,19 +6,16 @@ import xml.etree.ElementTree as ElementTree
 
 import numpy as np
 import pytest
-from matplotlib.colors import to_rgb
-from matplotlib.container import BarContainer
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.markers import CARETDOWNBASE
-from matplotlib.typing import ColorType
 
-from quorisk.plots import canvas, heat_map, loss, outcomes
+from quorisk.plots import canvas, heat_map, loss
 from quorisk.plots.figures import Wish, figures
 from quorisk.plots.looks import Looks
 from quorisk.plots.loss import UPPER_BOUND, caption, loss_figure
 from quorisk.plots.style import KINDS, MOST_LINES, save, style_of
-from quorisk.say import choose, numbers
+from quorisk.say import numbers
 from tests.plots.drawn import all_axes, words, xy
 from tests.plots.tables import HOSTILE, QUORUMS, RUNS, frame, sweep
 
@@ -134,37 +131,9 @@ def test_a_parameter_that_goes_with_the_axis_has_no_lines_of_its_own():
     assert axes.get_xlabel().endswith("together with producer")
 
 
-def test_outcomes_are_stacked_shares_with_the_numbers_that_count_beside_them():
-    given = frame([0, 40], unfinished=3, horizon=100, model__keys=[1, 2])
-    axes = outcomes.outcomes(given, Figure().subplots())
-    bars = {each.get_label(): each.patches for each in axes.containers if isinstance(each, BarContainer)}
-    assert list(bars) == ["completed", "lost", "horizon", "unfinished"]
-    rows = choose.of(given, "data loss")
-    for name, patches in bars.items():
-        assert [bar.get_width() for bar in patches] == pytest.approx(list(rows[name] / RUNS))
-    of_lifetimes = outcomes.outcomes(given.assign(**{"run.lifetime": 5.0}), Figure().subplots())
-    assert "lifetime" in of_lifetimes.get_legend_handles_labels()[1]
-    ends = [patches[-1].get_x() + patches[-1].get_width() for patches in bars.values()]
-    assert ends == sorted(ends)
-    assert ends[-1] == pytest.approx(1.0)
-    assert words(axes) == ["lost", "0", "40", "unfinished", "3", "3"]
-    looks = {(patches[0].get_facecolor(), patches[0].get_hatch()) for patches in bars.values()}
-    assert len(looks) == len({to_grey(face) for face, _ in looks}) == len(bars)
-
-
-def to_grey(colour: ColorType) -> float:
-    return round(float(np.dot(to_rgb(colour), (0.299, 0.587, 0.114))), 1)
-
-
-def test_outcomes_name_unfinished_runs_even_where_there_are_none():
-    axes = outcomes.outcomes(frame([0]), Figure().subplots())
-    assert words(axes) == ["lost", "0", "unfinished", "0"]
-    assert axes.get_legend_handles_labels()[1] == ["completed", "lost", "unfinished"]
-
-
 def test_every_figure_has_a_caption_with_model_faults_runs_and_interval():
-    drawn = dict(figures(frame(range(12), **QUORUMS)))
-    assert list(drawn) == ["loss_data_loss", "heat_map_data_loss", "outcomes"]
+    drawn = dict(figures(sweep(range(12), **QUORUMS).frame))
+    assert list(drawn) == ["loss_data_loss", "heat_map_data_loss"]
     for figure in drawn.values():
         said = canvas.caption_of(figure)
         for part in ("Model compaction, version 1", "Rates: 1", "1,000 runs a point", "seed 1", "95% intervals"):
@@ -192,12 +161,12 @@ def test_a_caption_says_which_mechanisms_are_off():
 
 
 def test_a_figure_for_a_report_ends_above_its_caption():
-    [(_, figure)] = [each for each in figures(frame([5, 7], model__keys=[1, 2])) if each[0] == "outcomes"]
+    [(_, figure)] = [each for each in figures(frame([5, 7], model__keys=[1, 2])) if each[0] == "loss_data_loss"]
     drawn = save(figure, "svg")
     whole, bare = (svg.decode() for svg in (drawn, canvas.without_caption(drawn, figure)))
     assert "Model compaction" in whole
     assert "Model compaction" not in bare
-    assert "How runs end" in bare
+    assert "Probability that" in bare
     heights = [float(re.findall(r'height="([\d.]+)pt"', svg)[0]) for svg in (whole, bare)]
     foot_in = figure.subfigs[1].bbox_relative.height * figure.get_figheight()
     assert heights[0] - heights[1] == pytest.approx(72 * (foot_in - 0.08), abs=1)
@@ -224,7 +193,7 @@ def test_a_function_for_notebooks_draws_into_the_current_axes():
     from matplotlib import pyplot
 
     given = sweep(range(12), **QUORUMS)
-    for draw in (loss.loss, heat_map.heat_map, outcomes.outcomes):
+    for draw in (loss.loss, heat_map.heat_map):
         _, current = pyplot.subplots()
         assert draw(given.frame) is current
         pyplot.close("all")
@@ -246,7 +215,7 @@ def test_a_logarithmic_axis_has_two_labels_at_least(losses):
     assert sum(low <= tick <= high for tick in axes.get_xticks()) >= 2
 
 
-def test_a_design_looks_the_same_in_all_figures():
+def test_a_design_has_one_look_whatever_its_mechanisms_and_faults():
     given = sweep(
         [60, 50, 40, 30, 20, 10, 6, 5, 4, 3, 2, 1],
         model__keys=[1, 2, 3],
@@ -255,12 +224,11 @@ def test_a_design_looks_the_same_in_all_figures():
     )
     named: dict[str, set[tuple[object, ...]]] = {}
     drawn = dict(figures(given.frame))
-    for name in ("loss_data_loss",):
-        handles = {id(line): line for axes in drawn[name].axes for line in axes.get_legend_handles_labels()[0]}
-        labelled = [(line, line.get_label()) for line in handles.values()]
-        for line, label in [(each, label) for each, label in labelled if isinstance(each, Line2D)]:
-            looks = named.setdefault(re.findall(r"keys \d", str(label))[0], set())
-            looks.add((line.get_color(), line.get_marker()))
+    for axes in drawn["loss_data_loss"].axes:
+        for line, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            if isinstance(line, Line2D):
+                looks = named.setdefault(re.findall(r"keys \d", str(label))[0], set())
+                looks.add((line.get_color(), line.get_marker()))
     assert set(named) == {"keys 1", "keys 2", "keys 3"}
     assert all(len(looks) == 1 for looks in named.values())
     assert len({look for looks in named.values() for look in looks}) == 3

@@ -153,12 +153,11 @@ def test_on_a_cluster_intervals_are_the_clusters_and_other_breaches_are_not_told
     clustered = {**ends, "any_loss_method": "strata", "cluster_at": "", "incident": False, "per_year": 0.0}
     alone = given.frame.assign(**clustered, **{text.SCENARIO: "cluster"})
     other = next(name for name in alone["invariant"].unique() if name != text.ANY_LOSS)
-    drawn = dict(figures(alone, Wish([text.ANY_LOSS, other], ["loss", "outcomes"])))
+    drawn = dict(figures(alone, Wish([text.ANY_LOSS, other], ["loss"])))
     assert "95% intervals (the cluster's: strata), each on its own" in canvas.caption_of(drawn["loss_data_loss"])
     assert canvas.title_of(drawn[f"loss_{other}"]) == f"Probability that a run breaks {other}"
     assert all_axes(drawn[f"loss_{other}"])[0].get_xlabel() == "probability in a run"
-    for name in (f"loss_{other}", "outcomes"):
-        assert "strata" not in canvas.caption_of(drawn[name])
+    assert "strata" not in canvas.caption_of(drawn[f"loss_{other}"])
     beside = alone.assign(incident=True, per_year=1.0)
     drawn = dict(figures(beside, Wish([text.ANY_LOSS, other], ["loss"])))
     assert "the cluster's: strata; those of scenarios beside it: C" in canvas.caption_of(drawn["loss_data_loss"])
@@ -173,7 +172,7 @@ def test_there_is_no_budget_of_what_lost_nothing_or_cannot_be_told_apart():
 def test_with_scenarios_figures_are_of_losses_a_year():
     given = year()
     assert [name for name, _ in figures(given.frame)] == [
-        "frontier", "budget", "loss_data_loss", "heat_map_data_loss", "outcomes",
+        "frontier", "budget", "loss_data_loss", "heat_map_data_loss",
     ]  # fmt: skip
     whole = choose.of(years.of(given.frame), text.ANY_LOSS)
     assert len(whole) == 6

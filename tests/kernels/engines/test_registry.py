@@ -1,4 +1,4 @@
-"""Which engine is chosen, and which GPU it takes in a Spark task."""
+"""Which engine is chosen."""
 
 import json
 import math
@@ -10,14 +10,12 @@ from types import SimpleNamespace
 import jax
 import numpy as np
 import pytest
-from pyspark import TaskContext
-from pyspark.resource import ResourceInformation
 
 from quorisk.analysis.experiment import config
-from quorisk.kernels.engines import jax_engine, registry
+from quorisk.kernels.engines import registry
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.errors import EngineError
-from quorisk.sparkjobs import folder, gpu, session
+from quorisk.sparkjobs import folder, session
 from quorisk.sparkjobs.plan import plan
 from quorisk.sparkjobs.run import Done, run
 from quorisk.sparkjobs.sweep import work_of
@@ -129,64 +127,6 @@ def test_the_command_runs_the_engine_asked_for_and_says_in_a_line_why_it_cannot(
     assert err.startswith("error: this machine has a GPU, but JAX is installed for CPUs only")
 
 
-@pytest.fixture
-def task(monkeypatch):
-    """Pretends to be in a Spark task on a machine with two GPUs, with these GPUs assigned."""
-
-    def pretend(addresses):
-        resources = {"gpu": ResourceInformation("gpu", addresses)} if addresses else {}
-        monkeypatch.setattr(TaskContext, "get", lambda: SimpleNamespace(resources=lambda: resources))
-        monkeypatch.setattr(jax, "local_devices", lambda: gpus)
-        return gpus
-
-    gpus = [SimpleNamespace(platform="gpu", local_hardware_id=i) for i in range(2)]
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    return pretend
-
-
-def test_a_task_takes_the_gpus_that_spark_assigned(task, monkeypatch):
-    gpus = task(["1"])
-    with gpu.assigned("jax"):
-        assert jax_engine.devices() == gpus[1:]
-    assert jax_engine.devices() == gpus
-    task(["1", "0"])
-    with gpu.assigned("jax"):
-        assert jax_engine.devices() == gpus[::-1]
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-8a1c,6")
-    task(["6"])
-    with gpu.assigned("jax"):
-        assert jax_engine.devices() == gpus[1:]
-
-
-def test_a_task_without_assigned_gpus_takes_what_is_there(task, monkeypatch):
-    gpus = task([])
-    with gpu.assigned("jax"):
-        assert jax_engine.devices() == gpus
-    task(["1"])
-    with gpu.assigned("numba"):
-        assert jax_engine.devices() == gpus
-    monkeypatch.setattr(TaskContext, "get", lambda: None)
-    with gpu.assigned("jax"):
-        assert jax_engine.devices() == gpus
-
-
-@pytest.mark.parametrize(
-    ("addresses", "visible", "why"),
-    [
-        (["2"], None, "Spark assigned GPU 2 to a task, but JAX sees 2 GPUs there"),
-        (["GPU-8a1c"], None, "Spark assigned GPU GPU-8a1c to a task: that address is not a number"),
-        (["0"], "4,6", "Spark assigned GPU 0 to a task: CUDA_VISIBLE_DEVICES = 4,6 does not name it"),
-    ],
-)
-def test_an_assigned_gpu_that_is_not_there_is_refused(task, monkeypatch, addresses, visible, why):
-    task(addresses)
-    if visible:
-        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    with pytest.raises(EngineError, match=f"^{why}$"), gpu.assigned("jax"):
-        pass
-
-
-@pytest.mark.exhaustive
 @pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas")
 def test_on_spark_jax_gives_numbas_table(tmp_path, monkeypatch):
     monkeypatch.setenv("JAX_PLATFORMS", "cpu")
