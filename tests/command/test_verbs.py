@@ -218,7 +218,7 @@ def test_plot_draws_no_losses_against_what_has_no_place_on_a_logarithmic_axis(qu
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--only", "pie"], "--only pie: one of frontier, budget, loss, heat_map, outcomes"),
+        (["--only", "pie"], "--only pie: one of frontier, budget, loss, heat_map"),
         (["--x", "key"], "--x key: one of model.keys, model.values"),
         (["--x", "keys", "--hue", "keys"], "--hue keys: must differ from --x"),
         (["--size", "wide"], "--size wide: width and height in inches from 1 to 100, such as 8x4.5"),

@@ -93,7 +93,7 @@ def test_a_sweep_leaves_results_figures_and_a_report(spark, load, console, tmp_p
     assert reproducible(table) == reproducible(directly(experiment))
     assert table["point_id"].to_pylist() == [each.point_id for each in experiment.points]
     assert (out / folder.EXPERIMENT).read_text() == FILE
-    assert {path.name for path in out.rglob("*.*g")} >= {"loss_data_loss.svg", "outcomes.svg"}
+    assert {path.name for path in out.rglob("*.*g")} >= {"loss_data_loss.svg"}
     html = (out / folder.REPORT).read_text()
     assert all(each.point_id in html for each in experiment.points)
     assert str(out / folder.REPORT) in console.file.getvalue()
