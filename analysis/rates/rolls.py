@@ -53,19 +53,15 @@ def _stops(node: Samples) -> Iterator[Stop]:
     """The stops of a node that are over."""
     is_up = node.values == 1
     falls, rises = (np.flatnonzero(change) + 1 for change in (is_up[:-1] & ~is_up[1:], ~is_up[:-1] & is_up[1:]))
-    for fall in falls:
-        after = rises[rises > fall]
-        if len(after):
-            yield Stop(node, float(node.times[fall]), float(node.times[after[0]]))
+    for fall, rise in zip(falls, rises[np.searchsorted(rises, falls[:1]) :], strict=False):  # one after the other
+        yield Stop(node, float(node.times[fall]), float(node.times[rise]))
 
 
 def steps_outside(node: Samples, rolled: Sequence[Stop]) -> np.ndarray:
     """Returns, for each step from a sample of a node to the next, whether none of these stops is in it."""
-    outside = np.ones(len(node.times) - 1, bool)
-    for stop in rolled:
-        if stop.node is node:
-            outside &= (node.times[1:] < stop.start_s) | (node.times[:-1] >= stop.end_s)
-    return outside
+    starts, ends = np.array([(stop.start_s, stop.end_s) for stop in rolled if stop.node is node]).reshape(-1, 2).T
+    begun, over = np.searchsorted(starts, node.times[1:], "right"), np.searchsorted(ends, node.times[:-1], "right")
+    return np.asarray(begun == over)
 
 
 def counted(clusters: Sequence[Sequence[Samples]], source: str) -> Iterator[Observed]:
