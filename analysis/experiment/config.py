@@ -139,7 +139,9 @@ def load(path: Path, overrides: Sequence[str] = (), one: bool = False) -> Experi
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: not UTF-8 text (byte {error.start})") from None
     except (ValueError, RecursionError) as error:  # TOMLDecodeError, and numbers or nesting beyond Python's limits
-        raise ConfigError(f"{path}: not valid TOML: {error}{hint(source, str(error))}") from None
+        said = str(error)  # which may have a key of any length
+        short = said if len(said) < 300 else f"{said[:100]}...{said[-60:]}"
+        raise ConfigError(f"{path}: not valid TOML: {short}{hint(source, said)}") from None
     return build(document, str(path), overrides, one)._replace(source=source)
 
 

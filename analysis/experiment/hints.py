@@ -3,8 +3,8 @@
 import re
 
 _PLACE = re.compile(r"at line (\d+)")
-_KEY = re.compile(r"\s*([\w.-]+)\s*=")
-"""A key without quotes, which is a path of tables where it has dots."""
+_KEY = re.compile(r"\s*([\w.-]{1,80})\s*=")
+"""A key without quotes, which is a path of tables where it has dots; nobody reads a longer one in an error."""
 
 
 def hint(source: str, error: str) -> str:

@@ -53,8 +53,9 @@ def _stops(node: Samples) -> Iterator[Stop]:
     """The stops of a node that are over."""
     is_up = node.values == 1
     falls, rises = (np.flatnonzero(change) + 1 for change in (is_up[:-1] & ~is_up[1:], ~is_up[:-1] & is_up[1:]))
-    for fall, rise in zip(falls, rises[np.searchsorted(rises, falls[:1]) :], strict=False):  # one after the other
-        yield Stop(node, float(node.times[fall]), float(node.times[rise]))
+    for fall, place in zip(falls, np.searchsorted(rises, falls), strict=True):
+        if place < len(rises):
+            yield Stop(node, float(node.times[fall]), float(node.times[rises[place]]))
 
 
 def steps_outside(node: Samples, rolled: Sequence[Stop]) -> np.ndarray:
