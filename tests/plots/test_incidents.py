@@ -1,6 +1,7 @@
 """Figures of a cluster's incidents: they look as the others of a report do, and say only what is so."""
 
 import pandas as pd
+from matplotlib.container import ErrorbarContainer
 
 from quorisk.analysis.decision.designs import designs
 from quorisk.plots.frontier import FRONTIER, frontier_figure
@@ -33,6 +34,6 @@ def test_a_design_has_the_colour_and_the_mark_that_the_frontier_gives_it():
     looks, names = of_designs(rows), [each.settings for each in found]
     figure = sizes_figure(curves(names), looks)
     assert figure is not None
-    containers = all_axes(figure)[0].containers
+    containers = [each for each in all_axes(figure)[0].containers if isinstance(each, ErrorbarContainer)]
     seen = {bars.get_label(): (bars.lines[0].get_color(), bars.lines[0].get_marker()) for bars in containers}
     assert [seen[each.settings] for each in found] == [marks[each.worst["p"]] for each in found]

@@ -112,7 +112,7 @@ def test_without_room_each_process_solves_it(ask, monkeypatch, tmp_path):
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(tails.keeping, "write", full)
+    monkeypatch.setattr("quorisk.kernels.keeping.write", full)
     first, _ = ask()
     assert not list(tmp_path.glob("head-*.[np]*"))
     again, num_solved = ask()
