@@ -239,8 +239,9 @@ def room_used_up(experiment: Experiment, point: Point, counted: Tally) -> list[s
         share = counted.broken[invariant.name] / counted.runs
         if not invariant.room or not share:
             continue
-        parameter, value = parameters[invariant.room], point.values[invariant.room]
-        key, (_, most) = f"{parameter.table}.{invariant.room}", parameter.allowed  # integers: lowest and highest
+        value, allowed = point.values[invariant.room], parameters[invariant.room].allowed
+        assert allowed is not None, "integers: the lowest and the highest"
+        key, most = f"{parameters[invariant.room].table}.{invariant.room}", int(allowed[1])
         if share > MOST_WITHOUT_ROOM and value < most:
             what = f"too few: in {share:.2g} of runs nothing could be written for a while; {value + 1} to {most}"
             raise ConfigError(f"{experiment.path}: {key} = {value}: {what}")

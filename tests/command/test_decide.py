@@ -63,7 +63,9 @@ def test_init_overwrites_nothing_and_has_a_starter_for_each_protocol(quorisk, tm
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_each_scenario_of_a_starter_can_lose_something_and_the_design_matters(protocol):
-    experiment = config.load(STARTERS / f"{protocol}.toml", [f"run.runs={1000 if protocol == 'kraft' else 3000}"])
+    experiment = config.load(
+        STARTERS / f"{protocol}.toml", ["run.runs=1000", "min_isr=1"] if protocol == "kraft" else ["run.runs=3000"]
+    )
     assert len(by_design(experiment.points)) > 1
     p = dict(Weigher(1 << 22, 2).frame(experiment)[["point_id", "p"]].to_numpy())
     for scenario in {each.scenario for each in experiment.points}:
