@@ -15,9 +15,9 @@ from markupsafe import Markup
 
 from quorisk.analysis.decision import judging, verdict
 from quorisk.analysis.decision.advice import Recommendation, recommend
-from quorisk.analysis.decision.breakeven import is_flip
 from quorisk.analysis.decision.designs import Design, designs, estimate
 from quorisk.analysis.decision.doubt import Doubt
+from quorisk.analysis.decision.flips import is_flip
 from quorisk.analysis.decision.judging import UNDECIDED
 from quorisk.analysis.decision.summary import measure_of, summary
 from quorisk.plots import interactive, tables

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from quorisk.analysis.decision import verdict
 from quorisk.analysis.decision.designs import Design, designs
-from quorisk.analysis.decision.flips import MOST, NARROW, flip
+from quorisk.analysis.decision.flips import FLIP, MOST, NARROW, flip
 from quorisk.analysis.decision.levers import PER_YEAR, Lever, is_off, levers, scaled
 from quorisk.analysis.decision.pace import Pace
 from quorisk.analysis.decision.weigh import OutOfTime, Weigher
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _MOST_NAMED = 4
-_FLIP = "With "
 _NARROW_BY_RUNS = 1.2
 """The two sides of a flip are no further apart than this, relatively, if runs decide: each try takes its time, and
 tells no more than the intervals do."""
@@ -46,12 +45,7 @@ class BreakEven(NamedTuple):
         side = "up" if self.beyond > lever.value else "down"
         there, still = self.instead or none, f"still {self.chosen}" if self.chosen else none
         name, now = lever.name + ("" if lever.own[1] == PER_YEAR else " at"), f"{side} from {lever.said(lever.value)}"
-        return f"{_FLIP}{name} {lever.said(self.beyond)} ({now}): {there}; with {lever.said(self.before)}, {still}."
-
-
-def is_flip(sentence: str) -> bool:
-    """Returns whether a sentence of `Search.told` says where the choice flips, and not what was not tried."""
-    return sentence.startswith(_FLIP)
+        return f"{FLIP}{name} {lever.said(self.beyond)} ({now}): {there}; with {lever.said(self.before)}, {still}."
 
 
 class Search(NamedTuple):

@@ -14,6 +14,8 @@ STEP, MOST = 10.0**0.5, 100.0
 """By how much a figure is scaled from one try to the next, and at the most, up and down."""
 NARROW = 1.05
 """The two sides of a flip are no further apart than this, relatively, unless runs decide."""
+FLIP = "With "
+"""What a sentence begins with that says where the choice flips."""
 _MOST_ROWS, _MOST_SETTINGS = 2_000, 12
 _NONE = "no design meets the targets"
 
@@ -42,6 +44,11 @@ def flip(choose: Callable[[float], str], chosen: str, step: float, narrow: float
         other = choose(middle)
         before, beyond, instead = (middle, beyond, instead) if other == chosen else (before, middle, other)
     return Flip(instead, before, beyond)
+
+
+def is_flip(sentence: str) -> bool:
+    """Returns whether a sentence of `breakeven.Search.told` says where the choice flips, and not what was not tried."""
+    return sentence.startswith(FLIP)
 
 
 def told(rows: pd.DataFrame, found: Sequence[Design], target: float) -> list[str]:
@@ -74,7 +81,7 @@ def _sides(what: str, value: float, chosen: str, by: Callable[[float], str], uni
     for step in (STEP, 1.0 / STEP):
         if found := flip(by, chosen, step):
             beyond, before = (numbers.number(value * factor) for factor in (found.beyond, found.before))
-            yield f"With {what} {beyond}{unit}: {found.instead or _NONE}; with {before}, still {chosen}."
+            yield f"{FLIP}{what} {beyond}{unit}: {found.instead or _NONE}; with {before}, still {chosen}."
 
 
 def _settings(rows: pd.DataFrame, chosen: str, target: float) -> Iterator[str]:
