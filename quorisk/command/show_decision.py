@@ -16,7 +16,7 @@ from quorisk.analysis.experiment.config import Experiment
 from quorisk.command.show import console
 from quorisk.say import numbers, text
 
-MOST_LINES, _A_SCREEN = 40, 6
+MOST_LINES, _A_SCREEN = 40, 5
 """Designs that are printed: with all details, and on a screen of 25 lines."""
 _IN_TABLE = ("it stores", "it survives", "a write takes")
 """Facts that the table of designs has as well."""
@@ -63,7 +63,9 @@ def recommend(
     if details:
         _details(advice, experiment, more, out)
     else:
-        out.print("Reasons, all designs, scenarios and what is not modelled: --details", style="dim", soft_wrap=True)
+        others = len(advice.designs) - _A_SCREEN
+        designs = f"{numbers.counted(others, 'more design')}, reasons" if others > 0 else "Reasons"
+        out.print(f"{designs}, scenarios and what is not modelled: --details", style="dim", soft_wrap=True)
 
 
 def _designs(advice: Advice, experiment: Experiment, details: bool, out: Console) -> None:
@@ -83,9 +85,8 @@ def _designs(advice: Advice, experiment: Experiment, details: bool, out: Console
     out.print(table)
     if left_out:
         out.print(f"Left out for lack of room, see --json: {', '.join(left_out)}", style="dim", soft_wrap=True)
-    if len(advice.designs) > most:
-        where = "--json" if details else "--details"
-        out.print(f"{numbers.counted(len(advice.designs) - most, 'more design')}: {where}", style="dim")
+    if details and len(advice.designs) > most:
+        out.print(f"{numbers.counted(len(advice.designs) - most, 'more design')}: --json", style="dim")
 
 
 def _details(advice: Advice, experiment: Experiment, more: Sequence[str], out: Console) -> None:

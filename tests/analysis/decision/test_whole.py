@@ -13,6 +13,7 @@ from quorisk.analysis.decision.weigh import Weigher
 from quorisk.analysis.exact.exact import exact
 from quorisk.analysis.experiment.config import ConfigError, build
 from quorisk.say import numbers
+from tests.support import ROOT
 
 DOCUMENT: dict[str, Any] = {
     "protocol": "compaction",
@@ -94,6 +95,17 @@ def test_every_verb_says_the_same_first(quorisk_of, document):
         assert {key: each[key] for key in ("p", "low", "high")} == pytest.approx(
             {key: figures[0][key] for key in ("p", "low", "high")}, rel=1e-12
         ), verb
+
+
+@pytest.mark.exhaustive
+def test_every_verb_says_the_same_of_a_cluster_of_kafka(quorisk):
+    file, settings = str(ROOT / "configs" / "kafka_cluster.toml"), ("--set", "rates.broker_flushes=1 / 1 s")
+    asked = [["estimate"], ["exact"], ["compare", "--vary", "variant.version=kip966,v3_5"], ["cluster"]]
+    asked += [["recommend", "--break-even", "none"]]
+    found = {verb: json.loads(quorisk(verb, file, "--json", *more, *settings)[1]) for verb, *more in asked}
+    figures = {verb: each["p_any_loss_per_year"]["p"] for verb, each in found.items()}
+    assert figures == pytest.approx(dict.fromkeys(figures, 0.0198013267), rel=1e-6)  # once in 50 years
+    assert figures == pytest.approx(dict.fromkeys(figures, figures["estimate"]), rel=1e-12)
 
 
 @pytest.mark.parametrize("document", [DOCUMENT, CLUSTERED], ids=["scenarios", "cluster"])
