@@ -48,6 +48,7 @@ def test_options_for_what_is_assumed_otherwise(quorisk, tmp_path):
     experiment = config.load(path)
     cluster, [scenario] = experiment.clusters[0].cluster, experiment.scenarios.values()
     assert (cluster.node_loss, cluster.events[0].per_year, scenario.per_year) == (0.02, 0.2, 2000.0)
+    assert experiment.profile
     assert (experiment.clusters[0].entry_bytes, experiment.profile.name) == (6700.0, "pulsar_cloud")
     assert "cluster.node_loss" not in experiment.known
     for protocol, option in (("kraft", "--failovers"), ("bookkeeper", "--partitions")):
