@@ -25,7 +25,7 @@ class Runs(NamedTuple):
     """A check, and how often it looks if nothing else is said."""
 
     check: Callable[..., Check]
-    count: int = 0
+    usual: int = 0
     """0 if it takes no count."""
     quick: int = 0
 
@@ -60,14 +60,14 @@ def main() -> None:
     failed = []
     for name in given.only or CHECKS:
         runs, start = CHECKS[name], time.perf_counter()
-        count = given.count or (runs.quick if given.quick else runs.count)
+        count = given.count or (runs.quick if given.quick else runs.usual)
         found = runs.check(given.quick, count, given.seed)
         seconds = time.perf_counter() - start
         print(f"{name}: {'holds' if found.holds else 'DOES NOT HOLD'}: {found.verdict} ({seconds:.0f} s)", flush=True)
         if not found.holds:
             failed.append(name)
         if not given.quick:
-            counted = f" --count {count} --seed {given.seed}" if runs.count else ""
+            counted = f" --count {count} --seed {given.seed}" if runs.usual else ""
             write(name, found, f"scripts/validate.py --only {name}{counted}", seconds, list(CHECKS))
     sys.exit(len(failed) > 0)
 

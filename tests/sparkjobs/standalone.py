@@ -79,7 +79,7 @@ def _wait_for(process: "subprocess.Popen[bytes]", log: Path, pattern: str) -> st
         if found:
             return found[1]
         time.sleep(0.1)
-    raise RuntimeError(f"{' '.join(map(str, process.args))} did not start: {log}")
+    raise RuntimeError(f"a part of Spark did not start: {log}")
 
 
 def end(process: "subprocess.Popen[bytes]", how: signal.Signals) -> None:
