@@ -162,6 +162,13 @@ def test_a_partition_loses_as_much_as_another_program_says(name, runs):
     assert abs(found.p - p) <= 4.5 * (p * (1.0 - p) * (1.0 / runs + 1.0 / row["runs"])) ** 0.5
 
 
+def test_too_little_room_for_records_is_refused_and_the_key_named():
+    given = file_of(ROWS["lag_disk_min1"]["setting"])
+    given["model"]["values"] = 2
+    with pytest.raises(ConfigError, match=r"few\.toml: model\.values = 2: too few: in .* of runs .*; 3 to 6$"):
+        estimate(build(given, "few.toml", ["run.runs=500"]), 1)
+
+
 @pytest.mark.exhaustive
 def test_a_single_record_tells_how_much_is_lost():
     """It is lost if it is written in the time whose records are: the simulation by events knows that time."""
