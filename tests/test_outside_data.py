@@ -51,7 +51,7 @@ def read_once():
     find, there = profiles.find, {}
 
     def find_once(name, folder, within=()):
-        if name == "made":
+        if name == "made" or not isinstance(name, str):
             return find(name, folder, within)
         if name not in there:
             there[name] = find(name, folder, within)
