@@ -32,7 +32,8 @@ def starter(name: str) -> str:
         own = [key for key in keys.values() if key.name in explained and key.name.startswith(f"{table}.")]
         lines += ["", f"[{table}]  # {about}"] if own else []
         for key in own:
-            value = values.get(key.name.removeprefix(f"{table}."), key.default)
+            default = keys[key.follows].default if key.follows else key.default
+            value = values.get(key.name.removeprefix(f"{table}."), default)
             lines += _lines(key, explained[key.name], value, elsewhere.get(key.name))
     return "\n".join([*lines, "", "[run]", "runs = 1_000_000  # of each configuration", ""])
 

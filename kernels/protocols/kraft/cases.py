@@ -39,6 +39,7 @@ CASES = Cases(
         {**_STRICT_PAIR, "version": "v3_5", "max_rolls": 1, "gated_rolls": False},
         {"max_isolations": 1, "max_lossy_shutdowns": 0, "acks": "1"},
         {"continuous_writes": True, "values": 3, "flush_every_message": False, "max_tail_losses": 1},
+        {"lost_without_leader": False, "max_fencings": 1},
         {"semantics": "specification", "max_isr_shrinks": 1},
         {"semantics": "specification", "version": "v3_5", "max_clean_shutdowns": 1, "max_steps": 100},
     ),

@@ -86,13 +86,16 @@ def test_what_a_bound_closes_never_happens(name, parameter):
 
 @pytest.mark.parametrize("name", registry.names())
 def test_faults_that_are_off_say_by_what(name):
-    """With no fault asked for, none happens; so each has something that switches it on: a bound, or its rate."""
+    """With no fault asked for, none happens; so each has something that switches it on: a bound, or its rate.
+
+    Raft's false timeout has the rate of the timeout, which is no fault, and profiles say 0.
+    """
     model = registry.load(name)
     faults = {p.name: p.default_value for p in model.parameters if p.table == "faults"}
     values = values_of(model, **faults)
     for action in model.actions:
         if action.fault:
-            assert closed_by(model, action, values) or action.rate == 0.0, action.name
+            assert closed_by(model, action, values) or action.rate == 0.0 or action.rate_of, action.name
 
 
 @cache
