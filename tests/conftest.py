@@ -24,7 +24,7 @@ def pytest_configure():
 
 
 def pytest_addoption(parser):
-    """`--short`: what a change must pass, in ten minutes; without it, all tests run."""
+    """`--short`: what a change must pass; without it, all tests run."""
     parser.addoption("--short", action="store_true", help="skip what is exhaustive: `exhaustive`, and most `sampled`")
 
 
