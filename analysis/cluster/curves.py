@@ -1,4 +1,4 @@
-"""What the figure of a cluster's incidents shows: how often so much is lost at once."""
+"""The figure of a cluster's incidents: how often so much is lost at once."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""What a report recommends: sentences from the verdicts on a sweep's designs, no more than the numbers hold.
+"""A report's recommendation: sentences from the verdicts on a sweep's designs, no more than the numbers hold.
 
 What is said is in `templates/advice.j2`; here are the facts that it is said of.
 """
@@ -54,7 +54,7 @@ def _unit(rows: pd.DataFrame, found: Sequence[Design]) -> str:
 
 
 def _of_rows(rows: pd.DataFrame) -> dict[str, Any]:
-    """What all of a recommendation is subject to."""
+    """The reservations that hold for all of a recommendation."""
     return {
         "num_rows": len(rows),
         "confidence": float(rows["confidence"].iloc[0]),
@@ -67,7 +67,7 @@ def _of_rows(rows: pd.DataFrame) -> dict[str, Any]:
 
 
 def _of_designs(found: Sequence[Design]) -> dict[str, Any]:
-    """What there is to say of designs that are held to nothing."""
+    """The facts about designs that are held to nothing."""
     unseen = [each for each in found if each.is_clean]
     return {
         "first": found[0],
@@ -79,7 +79,7 @@ def _of_designs(found: Sequence[Design]) -> dict[str, Any]:
 
 
 def _judged(found: Sequence[Design], target: float, tail: float) -> dict[str, Any]:
-    """What becomes of designs that are held to targets."""
+    """The facts about designs that are held to targets."""
     meets, fails, undecided = (
         [each for each in found if each.verdict(target) == kind] for kind in (MEETS, FAILS, UNDECIDED)
     )
@@ -95,7 +95,7 @@ def _judged(found: Sequence[Design], target: float, tail: float) -> dict[str, An
 
 
 def _beside(picks: Sequence[Design], meets: Sequence[Design], found: Sequence[Design]) -> dict[str, Any]:
-    """What sets the first of some picks apart, and the others that meet the targets."""
+    """The facts that set the first of some picks apart, and the others that meet the targets."""
     first, stored = picks[0], picks[0].worst.get("stored", 0)
     others = [each for each in meets if each is not first and not each.is_changed]
     tied = [each for each in picks[1:] if each.rank == first.rank]

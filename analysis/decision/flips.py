@@ -15,7 +15,7 @@ STEP, MOST = 10.0**0.5, 100.0
 NARROW = 1.05
 """The two sides of a flip are no further apart than this, relatively, unless runs decide."""
 FLIP = "With "
-"""What a sentence begins with that says where the choice flips."""
+"""The beginning of a sentence that says where the choice flips."""
 _MOST_ROWS, _MOST_SETTINGS = 2_000, 12
 _NONE = "no design meets the targets"
 

@@ -55,7 +55,7 @@ def summary(found: Sequence[Design], target: float, sure: Doubt | None, flips: S
 
 
 def _quorums(design: Design) -> Iterator[tuple[str, str]]:
-    """What the three numbers of a short name are."""
+    """The names of the three numbers of a short name."""
     if (name := re.match(r"\d+/\d+/\d+", design.settings)) and "model.ack_quorum" in design.worst:
         words = zip(("ensemble", "write quorum", "ack quorum"), name[0].split("/"), strict=True)
         yield name[0], ", ".join(f"{word} {value}" for word, value in words)
