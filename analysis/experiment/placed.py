@@ -24,7 +24,7 @@ class Source(NamedTuple):
 
     protocol: str
     values: tuple[tuple[str, Any], ...]
-    """Of all keys, by dotted name."""
+    """Values of all keys, by dotted name."""
     is_physical: bool
     """Whether rates are a second's."""
     promised: Promise
@@ -41,7 +41,7 @@ class Placed(NamedTuple):
     entry_bytes: float
     """0 if neither the table nor the size of a node says it."""
     restarts: float
-    """Of each node, a year."""
+    """Restarts of each node, a year."""
     restart_time_s: float
     outage_time_s: float
     thin: tuple[Thin, ...] | None = ()
@@ -174,7 +174,7 @@ HITS: Mapping[str, Callable[[Placed], float]] = dict(_hits())
 
 
 def at_risk(source: Source, cluster: Cluster) -> dict[str, Any]:
-    """What `Placed` says of entries that have few copies or are not on disk."""
+    """The entries of a `Placed` that have few copies or are not on disk."""
     values = dict(source.values)
     ack_quorum = values.get("model.ack_quorum") or cluster.write_quorum
     is_thin = ack_quorum < cluster.write_quorum

@@ -145,7 +145,7 @@ def _value(protocol: str, name: str, answer: str) -> Any:
 
 
 def _figure(name: str) -> tuple[Callable[[str], Any], str]:
-    """What reads a figure of [cluster], and what is allowed: the value is as it stands in a file."""
+    """The reader of a figure of [cluster], which takes the value as it stands in a file, and what is allowed."""
     kind = keys(("power_outage",))[name].kind
 
     def read(answer: str) -> str | None:

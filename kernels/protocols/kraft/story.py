@@ -69,7 +69,7 @@ _SHUTDOWNS = (
     *("cluster_loses_power", "zone_loses_power", "roll_restarts"),
 )
 _WITHOUT_MESSAGES = ("follower_stalls", "follower_resumes", "leader_is_isolated", "isolation_ends")
-"""What befalls one broker that neither sends nor receives anything by it."""
+"""Actions that befall one broker, and by which it neither sends nor receives anything."""
 _OFFLINE = (OFFLINE_CLEAN, OFFLINE_DIRTY)
 _LOSSES = ("NoCommittedRecordLostGlobally", "LeaderCompletenessProperty", "ConsistentReadProperty")
 _ONE_BROKER = (

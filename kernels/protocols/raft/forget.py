@@ -44,7 +44,7 @@ def mixed(word):
 
 
 def signatures(state):
-    """What tells servers from one another: their own state, how they stand to others, and the messages between them."""
+    """A number for each server, made of its own state, how it stands to others, and the messages between them."""
     own = []
     for i in _EVERYBODY:
         word = state.learners[i]
@@ -76,7 +76,7 @@ def _between(state, i, j):
 
 
 def _of(own, server):
-    """That of a server."""
+    """The number of a server, out of one for each."""
     found = own[0]
     for i in _EVERYBODY[1:]:
         found = where(server == i, own[i], found)

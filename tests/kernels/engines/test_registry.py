@@ -1,4 +1,4 @@
-"""Which engine is chosen."""
+"""The choice of an engine."""
 
 import json
 import math

@@ -53,7 +53,7 @@ def without_late_requests(state: Any) -> Any:
 
 
 def all_the_time(state: Any, params: Any) -> tuple[Any, ...]:
-    """As a broker may write whatever others have, so that logs of all kinds are met; else as the model."""
+    """The writes of any leader, whatever others have, so that logs of all kinds are met; else the model's."""
     busy = kraft_replication.at_peace(state, params) or state.sent == params.values
     return (kraft_replication.writable(state, params, 0 if busy else state.leaders & state.running),)
 
