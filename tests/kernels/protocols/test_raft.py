@@ -1,21 +1,27 @@
 """Raft with fsync and faults against TLC's numbers and an independent, literal interpreter of its specification."""
 
 import json
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any
 
+import numpy as np
 import pytest
 
 from quorisk.analysis.estimate.estimate import estimate
 from quorisk.analysis.experiment import config
-from quorisk.kernels import declared
+from quorisk.kernels import declared, paths
+from quorisk.kernels.engines import numba_engine, points
+from quorisk.kernels.engines.job import RECORD, Job
+from quorisk.kernels.engines.rerun import rerun
+from quorisk.kernels.model import OUTCOMES
 from quorisk.kernels.ops import bits
 from quorisk.kernels.protocols.raft import MODEL, describe
+from quorisk.kernels.protocols.raft.margin import MARGIN
 from quorisk.kernels.protocols.raft.story import tell
 from quorisk.kernels.states.search import explore
 from tests.references import raft as reference
 from tests.references.searching import search
-from tests.support import ROOT, instances, params_of, random_walks, values_of
+from tests.support import ROOT, instances, params_of, point_of, random_walks, values_of
 
 MEMORY = 3 << 30
 ROWS = json.loads((ROOT / "tests" / "data" / "tlc_raft.json").read_text())
@@ -149,3 +155,23 @@ def test_what_is_lost_is_told_and_can_be_sent_again():
 @pytest.mark.exhaustive
 def test_no_step_takes_more_than_the_margin_says(given):
     assert declared.check_margin(MODEL, params_of(MODEL, **given)) == declared.MARGIN_STEPS
+
+
+@pytest.mark.parametrize("servers", [3, 4])
+def test_what_is_lost_needed_the_power_losses_that_it_met(servers):
+    """Of the steps to a loss, of which random walks seldom have one, each brings it nearer by no more than it is."""
+    rates = {"restart": 0.05, "timeout": 0.05, "false_timeout": 0.05, "advance_fsync_index": 0.05}
+    given = {"servers": servers, "values": 1, "max_elections": 4, "max_restarts": servers, "lossy_network": False}
+    point = point_of(MODEL, 0.0, rates, max_steps=2_000, lifetime=500.0, **given, **NO_FSYNC)
+    packed = points.pack(MODEL, [point])
+    ends = numba_engine.record(MODEL, packed, Job(0, 0, 20_000), 1)[:, RECORD.index("outcome")]
+    lost = np.flatnonzero(ends == OUTCOMES.index("lost"))
+    assert len(lost) >= 10
+    params = params_of(MODEL, **given, **NO_FSYNC)
+    for run in lost[:10].tolist():
+        path = rerun(MODEL, point, 1, run).path
+        needed = [int(MARGIN.needed(state, params)) for state in paths.replay(MODEL, params, path)]
+        assert needed[-1] == 0
+        for (before, after), step in zip(pairwise(needed), path.steps, strict=True):
+            action = MODEL.actions[step.action].name
+            assert before - after <= (action == MARGIN.fault), (run, before, after, action)
