@@ -11,15 +11,6 @@ from typing import Any, NamedTuple
 Configuration = Mapping[str, Any]
 
 
-class Tlc(NamedTuple):
-    """How the rows that TLC left in `tests/data/tlc*.json` read in this model's parameters."""
-
-    modules: Mapping[str, Configuration]
-    """The TLA+ modules that this model stands for, each with the parameters that its name implies."""
-    constants: Mapping[str, str | None]
-    """The parameter of each of their constants; None for a constant that changes nothing here."""
-
-
 class Cases(NamedTuple):
     """Configurations of a protocol to try."""
 
@@ -41,7 +32,3 @@ class Cases(NamedTuple):
     """The tables of the experiment file that `quorisk bench` steps; `small` if None."""
     bench_search: Mapping[str, Configuration] | None = None
     """The tables of the experiment file that `quorisk bench` searches; none if None."""
-    ladder: tuple[Configuration, ...] = ()
-    """Sizes, smallest first, in which `tests/validation/breaking_table.py` looks for what breaks."""
-    tlc: Tlc | None = None
-    """None if TLC has no such specification."""

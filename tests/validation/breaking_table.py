@@ -16,6 +16,7 @@ import typer
 from quorisk.kernels.model import Model, with_defaults
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.states.search import explore
+from tests.validation.ladders import LADDERS
 
 
 def variants(model: Model) -> Iterator[dict[str, Any]]:
@@ -43,7 +44,7 @@ def main(
     """Prints the table for one protocol."""
     model = registry.load(protocol)
     shared = {key: int(value) if value.isdigit() else value for key, value in (each.split("=") for each in under or ())}
-    ladder = [{**sizes, **shared} for sizes in registry.cases(protocol).ladder]
+    ladder = [{**sizes, **shared} for sizes in LADDERS[protocol]]
     tried = ["/".join(map(str, sizes.values())) for sizes in ladder]
     print(f"Configurations tried ({', '.join(ladder[0])}): {', '.join(tried)}\n")
     print("| variant | breaks | smallest configuration | depth | distinct states |")

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from quorisk.kernels.protocols.cases import Cases, Tlc
+from quorisk.kernels.protocols.cases import Cases
 
 _SLOW_CLOSE = {"client_closes_ledger_success": 0.05, "client_closes_ledger_fail": 0.05, "client_creates_ledger": 3.0}
 _PAIR: dict[str, Any] = {"bookies": 2, "write_quorum": 2, "ack_quorum": 2, "rates": _SLOW_CLOSE}
@@ -22,7 +22,6 @@ _SOME_FAULTS = _SLOW_CLOSE | dict.fromkeys(
     ),
     0.05,
 )
-_SIZES = ("bookies", "clients", "write_quorum", "ack_quorum", "entries", "inflight")
 
 CASES = Cases(
     small={"bookies": 2, "clients": 2, "write_quorum": 2, "ack_quorum": 2, "entries": 1, "inflight": 1},
@@ -84,29 +83,4 @@ CASES = Cases(
         "model": {"bookies": 2, "clients": 2, "write_quorum": 2, "ack_quorum": 1, "entries": 1, "inflight": 1},
         "variant": {"semantics": "literal"},
     },
-    ladder=tuple(
-        dict(zip(_SIZES, sizes, strict=True))
-        for sizes in (
-            (1, 2, 1, 1, 1, 1),
-            (2, 2, 1, 1, 1, 1),
-            (2, 2, 1, 1, 2, 1),
-            (3, 2, 1, 1, 2, 1),
-            (1, 3, 1, 1, 1, 1),
-            (2, 2, 2, 1, 1, 1),
-            (2, 3, 1, 1, 1, 1),
-            (2, 2, 2, 2, 1, 1),
-            (2, 2, 1, 1, 2, 2),
-        )
-    ),
-    tlc=Tlc(
-        modules={"BookKeeperProtocol": {}, "BookKeeperFaults": {}, "BookKeeperStriped": {}, "BookKeeperFlush": {}},
-        constants={
-            "Bookies": "bookies",
-            "Clients": "clients",
-            "WriteQuorum": "write_quorum",
-            "AckQuorum": "ack_quorum",
-            "SendLimit": "entries",
-            "InflightLimit": "inflight",
-        },
-    ),
 )

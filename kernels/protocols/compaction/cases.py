@@ -1,9 +1,8 @@
 """Topics to try the model on."""
 
-from quorisk.kernels.protocols.cases import Cases, Tlc
+from quorisk.kernels.protocols.cases import Cases
 
 _LARGE = {"messages": 4, "compactions": 6, "keys": 2, "values": 1, "max_crashes": 12}
-_SIZES = ("messages", "compactions", "keys", "values", "max_crashes")
 
 CASES = Cases(
     small={"messages": 2, "compactions": 3, "keys": 1, "values": 1, "max_crashes": 1},
@@ -23,29 +22,4 @@ CASES = Cases(
         {"messages": 5, "keys": 3, "values": 2, "model_producer": False},
     ),
     bench={"model": {"messages": 6, "compactions": 4, "keys": 3, "values": 2, "max_crashes": 3}},
-    ladder=tuple(
-        dict(zip(_SIZES, sizes, strict=True))
-        for sizes in (
-            (1, 1, 1, 1, 0),
-            (1, 2, 1, 1, 0),
-            (1, 2, 1, 1, 1),
-            (1, 3, 1, 1, 1),
-            (2, 3, 1, 1, 1),
-            (2, 3, 2, 2, 2),
-        )
-    ),
-    tlc=Tlc(
-        modules={"compaction": {}},
-        constants={
-            "MessageSentLimit": "messages",
-            "CompactionTimesLimit": "compactions",
-            "KeySpace": "keys",
-            "ValueSpace": "values",
-            "MaxCrashTimes": "max_crashes",
-            "RetainNullKey": "retain_null_key",
-            "ModelProducer": "model_producer",
-            "ModelConsumer": None,  # it changes nothing else
-            "ConsumeTimesLimit": None,
-        },
-    ),
 )

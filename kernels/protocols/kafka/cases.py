@@ -1,10 +1,9 @@
 """Partitions to try the model on."""
 
-from quorisk.kernels.protocols.cases import Cases, Tlc
+from quorisk.kernels.protocols.cases import Cases
 
 _TRUNCATIONS = ("high_watermark", "kip101", "kip279", "kip320_first_try", "kip320")
 _LARGE = {"replicas": 3, "log_size": 4, "max_records": 4, "max_leader_epoch": 4}
-_SIZES = ("replicas", "log_size", "max_records", "max_leader_epoch")
 
 CASES = Cases(
     small={"replicas": 2, "log_size": 2, "max_records": 2, "max_leader_epoch": 2},
@@ -37,40 +36,4 @@ CASES = Cases(
     ),
     silent=("follower_truncate",),
     bench={"model": {"replicas": 3, "log_size": 4, "max_records": 4, "max_leader_epoch": 3}},
-    ladder=tuple(
-        dict(zip(_SIZES, sizes, strict=True))
-        for sizes in (
-            (2, 1, 1, 1),
-            (2, 1, 1, 2),
-            (2, 2, 2, 2),
-            (2, 2, 2, 3),
-            (3, 1, 1, 1),
-            (3, 1, 1, 2),
-            (3, 1, 1, 3),
-            (3, 1, 2, 2),
-            (3, 1, 2, 3),
-            (3, 2, 2, 2),
-        )
-    ),
-    tlc=Tlc(
-        modules={
-            f"{module}{ending}": {"truncation": truncation, "track_committed": False}
-            for ending in ("", "Flush")
-            for module, truncation in {
-                "KafkaTruncateToHighWatermark": "high_watermark",
-                "Kip101": "kip101",
-                "Kip279": "kip279",
-                "Kip320": "kip320",
-                "Kip320FirstTry": "kip320_first_try",
-            }.items()
-        },
-        constants={
-            "Replicas": "replicas",
-            "LogSize": "log_size",
-            "MaxRecords": "max_records",
-            "MaxLeaderEpoch": "max_leader_epoch",
-            "FlushEveryMessage": "flush_every_message",
-            "MaxUncleanRestarts": "max_unclean_restarts",
-        },
-    ),
 )

@@ -1,6 +1,6 @@
 """Partitions to try the model on."""
 
-from quorisk.kernels.protocols.cases import Cases, Tlc
+from quorisk.kernels.protocols.cases import Cases
 
 _PAIR = {"brokers": 2, "replication_factor": 2, "min_isr": 1, "init_isr": 2, "values": 1}
 _PAIR_OF_2_VALUES = {**_PAIR, "values": 2}
@@ -10,8 +10,6 @@ _FAULTS = {"max_fencings": 1, "max_stalls": 1, "max_reassignments": 1}
 """A second shutdown of a broker may leave it waiting for ever, which makes for long walks."""
 _OPERATIONS = {"max_stalls": 2, "max_rolls": 1, "max_isolations": 2}
 _LARGEST = {"brokers": 5, "replication_factor": 4, "min_isr": 2, "init_isr": 4, "values": 4}
-_SIZES = ("brokers", "replication_factor", "min_isr", "init_isr", "values")
-_LIMITS = ("max_clean_shutdowns", "max_lossy_shutdowns", "max_fencings", "max_stalls", "max_reassignments")
 
 CASES = Cases(
     small={**_PAIR, "max_lossy_shutdowns": 1},
@@ -62,49 +60,4 @@ CASES = Cases(
         "model": {"brokers": 3, "replication_factor": 3, "min_isr": 2, "init_isr": 3, "values": 1},
         "faults": {"max_lossy_shutdowns": 1},
     },
-    ladder=tuple(
-        dict(zip(_SIZES + _LIMITS, sizes, strict=True))
-        for sizes in (
-            (2, 2, 1, 2, 1, 0, 0, 1, 0, 0),
-            (2, 2, 1, 2, 1, 0, 1, 0, 0, 0),
-            (2, 2, 1, 2, 2, 0, 0, 1, 0, 0),
-            (2, 2, 1, 2, 1, 0, 0, 1, 1, 0),
-            (2, 2, 1, 2, 1, 0, 1, 1, 0, 0),
-            (2, 2, 2, 2, 1, 0, 1, 1, 0, 0),
-            (3, 3, 2, 3, 1, 0, 1, 0, 0, 0),
-            (2, 2, 1, 2, 2, 0, 0, 2, 0, 0),
-        )
-    ),
-    tlc=Tlc(
-        modules={
-            "kafka_replication_kip_966": {"version": "kip966", "semantics": "specification"},
-            "kafka_replication_v3_5": {"version": "v3_5", "semantics": "specification"},
-            "kafka_replication_kip_966_flush": {"version": "kip966", "semantics": "specification"},
-            "kafka_replication_v3_5_flush": {"version": "v3_5", "semantics": "specification"},
-            "kafka_replication_kip_966_operations": {"version": "kip966", "semantics": "specification"},
-            "kafka_replication_v3_5_operations": {"version": "v3_5", "semantics": "specification"},
-        },
-        constants={
-            "BrokerCount": "brokers",
-            "InitReplicationFactor": "replication_factor",
-            "MinISR": "min_isr",
-            "InitIsrSize": "init_isr",
-            "Values": "values",
-            "NoDataLossShutdownLimit": "max_clean_shutdowns",
-            "CleanShutdownLimit": "max_clean_shutdowns",
-            "DataLossShutdownLimit": "max_lossy_shutdowns",
-            "UncleanShutdownLimit": "max_lossy_shutdowns",
-            "FenceBrokerLimit": "max_fencings",
-            "LeaderShrinkIsrLimit": "max_isr_shrinks",
-            "ReassignmentLimit": "max_reassignments",
-            "AvoidLastReplicaStanding": "avoid_last_replica_standing",
-            "FlushEveryMessage": "flush_every_message",
-            "TailLossLimit": "max_tail_losses",
-            "OutageLimit": "max_outages",
-            "StallLimit": "max_stalls",
-            "RollLimit": "max_rolls",
-            "GatedRolls": "gated_rolls",
-            "IsolationLimit": "max_isolations",
-        },
-    ),
 )

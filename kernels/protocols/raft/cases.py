@@ -1,6 +1,6 @@
 """Raft groups to try the model on."""
 
-from quorisk.kernels.protocols.cases import Cases, Tlc
+from quorisk.kernels.protocols.cases import Cases
 
 _PAIR = {"servers": 2, "values": 1}
 _NO_FSYNC = {"leader_fsync_before_include_in_quorum": False, "follower_fsync_before_reply": False}
@@ -30,10 +30,4 @@ CASES = Cases(
     rarely=("restart", "crash", "disk_is_lost", "cluster_loses_power", "timeout", "false_timeout"),
     bench={"model": {"servers": 3, "values": 2}, "faults": {"max_elections": 3, "max_restarts": 2}},
     bench_search={"model": {"servers": 3, "values": 1}, "faults": {"max_elections": 1}},
-    ladder=(
-        {"servers": 1, "values": 1, "max_elections": 2, "max_restarts": 1, **_NO_FSYNC},
-        {"servers": 2, "values": 1, "max_elections": 2, "max_restarts": 2, **_NO_FSYNC},
-        {"servers": 2, "values": 1, "max_elections": 2, "max_disk_losses": 1, "rejoin_as_new": False},
-    ),
-    tlc=Tlc(modules={"RaftFaults": {"lossy_network": False}}, constants={}),
 )

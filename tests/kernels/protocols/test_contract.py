@@ -38,7 +38,7 @@ def test_every_protocol_has_cases(name):
     assert all(limit.endswith(".") for limit in model.limits)
     assert cases.walks
     others = {*LIMITS, *loss_names(model)}
-    for given in (*cases.variants, *cases.walks, *cases.ladder):
+    for given in (*cases.variants, *cases.walks):
         values = values_of(model, **{key: value for key, value in given.items() if key not in others})
         assert all(condition.holds(values) for condition in model.conditions), given
     assert {action.name for action in model.actions} >= {*cases.rarely, *cases.silent}

@@ -10,12 +10,12 @@ import pytest
 from quorisk.kernels.protocols.bookkeeper import MODEL as BOOKKEEPER
 from quorisk.kernels.protocols.kafka import MODEL as KAFKA
 from quorisk.kernels.protocols.kraft import MODEL as KRAFT
-from quorisk.kernels.protocols.kraft.cases import CASES
 from tests.analysis.exact import chains as chains_of_points
 from tests.data.tla import chains
 from tests.references import bookkeeper, kafka, kafka_properties, kraft
 from tests.references.kraft.chain import p_loss
 from tests.references.searching import search
+from tests.references.tlc_rows import TLC
 from tests.support import ROOT, point_of, values_of
 
 ROWS = json.loads((ROOT / "tests" / "data" / "tlc_flush.json").read_text())
@@ -52,11 +52,9 @@ def test_bookkeepers_interpreter_finds_what_tlc_finds(row):
 
 @pytest.mark.parametrize("row", rows_of("kafka_replication", 20_000))
 def test_krafts_interpreter_finds_what_tlc_finds(row):
-    assert CASES.tlc is not None
-    given = {
-        str(CASES.tlc.constants[name]): {"TRUE": True, "FALSE": False}.get(x, x) for name, x in row["constants"].items()
-    }
-    values = values_of(KRAFT, **given, **CASES.tlc.modules[row["module"]])
+    tlc = TLC["kraft"]
+    given = {str(tlc.constants[name]): {"TRUE": True, "FALSE": False}.get(x, x) for name, x in row["constants"].items()}
+    values = values_of(KRAFT, **given, **tlc.modules[row["module"]])
     equals_tlc(
         row,
         kraft.initial(values),

@@ -15,12 +15,12 @@ from quorisk.kernels import paths
 from quorisk.kernels.engines.rerun import rerun
 from quorisk.kernels.model import COMPLETED, STUCK, leaves
 from quorisk.kernels.protocols.kraft import MODEL
-from quorisk.kernels.protocols.kraft.cases import CASES
 from quorisk.kernels.protocols.kraft.describe import spec_state
 from quorisk.kernels.protocols.kraft.params import CONDITIONS, most_leader_epochs, most_records
 from quorisk.kernels.states.search import explore
 from tests.analysis.exact import chains
 from tests.references import kraft as reference
+from tests.references.tlc_rows import TLC
 from tests.support import ROOT, params_of, point_of, values_of
 
 DATA = ROOT / "tests" / "data"
@@ -35,8 +35,7 @@ LOSSES = ("LeaderCompletenessProperty", "NoCommittedRecordLostGlobally", "Consis
 
 
 def values_of_row(row):
-    tlc = CASES.tlc
-    assert tlc is not None
+    tlc = TLC["kraft"]
     constants: dict[str, Any] = {
         str(tlc.constants[key]): value == "TRUE" if isinstance(value, str) else value
         for key, value in row["constants"].items()

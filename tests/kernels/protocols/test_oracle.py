@@ -7,8 +7,8 @@ import pytest
 from quorisk.analysis.experiment.config import build
 from quorisk.analysis.explore import explore as analysis_explore
 from quorisk.kernels.protocols import registry
-from quorisk.kernels.protocols.cases import Tlc
 from quorisk.kernels.states.search import explore
+from tests.references.tlc_rows import TLC, Tlc
 from tests.support import ROOT, values_of
 
 DATA = ROOT / "tests" / "data"
@@ -36,7 +36,7 @@ def protocol_of(row):
 
 
 def translation(name):
-    return registry.cases(name).tlc or Tlc({}, {})
+    return TLC.get(name) or Tlc({}, {})
 
 
 def parameters_of(row):
