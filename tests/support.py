@@ -8,6 +8,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from quorisk.kernels import paths
 from quorisk.kernels.engines import numba_engine, points, tally
 from quorisk.kernels.engines.job import Job
@@ -17,6 +19,12 @@ from quorisk.kernels.protocols import registry
 
 ROOT = Path(__file__).parent.parent
 """The repository."""
+
+EACH_PROTOCOL = [
+    pytest.param(name, marks=[pytest.mark.exhaustive] * (name in ("kraft", "raft"))) for name in registry.names()
+]
+"""Names, for what holds of any protocol: the two with the most code, which takes longest to compile and to step, come
+with all tests alone."""
 
 MOST_STEPS = 400
 """Of a random walk."""

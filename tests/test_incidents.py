@@ -27,7 +27,7 @@ def loaded(name, *overrides):
     return config.load(incidents.file_of(name), overrides)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", incidents.names())
 def test_an_incident_is_found_as_it_was_and_not_with_what_prevented_it(name):
     experiment = loaded(name, *([SEEDS[name]] if name in SEEDS else []))

@@ -20,6 +20,7 @@ from quorisk.analysis.results.frame import frame as frame_of
 from quorisk.command import show_decision
 from quorisk.say.quantities import YEAR_S
 from tests.plots import tables
+from tests.support import EACH_PROTOCOL
 
 PROTOCOLS = ("bookkeeper", "kafka", "kraft", "raft", "compaction")
 
@@ -61,7 +62,7 @@ def test_init_overwrites_nothing_and_has_a_starter_for_each_protocol(quorisk, tm
     assert getattr(config.load(tmp_path / "pulsar.toml").profile, "name", "") == "pulsar_cloud"
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", EACH_PROTOCOL)
 def test_each_scenario_of_a_starter_can_lose_something_and_the_design_matters(protocol):
     experiment = config.load(
         STARTERS / f"{protocol}.toml", ["run.runs=1000", "min_isr=1"] if protocol == "kraft" else ["run.runs=3000"]

@@ -21,7 +21,7 @@ from quorisk.kernels.ops import where
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.states import lumped, search
 from tests.kernels.outside import MODEL, PACKAGE, PARAMS, action, changed, point
-from tests.support import params_of, point_of
+from tests.support import EACH_PROTOCOL, params_of, point_of
 
 MEMORY = 1 << 26
 State = PACKAGE.State
@@ -89,7 +89,7 @@ def test_walks_say_what_does_not_keep_to_what_is_declared(name):
             pass
 
 
-@pytest.mark.parametrize("name", registry.names())
+@pytest.mark.parametrize("name", EACH_PROTOCOL)
 def test_quorisks_own_protocols_keep_to_what_they_declare(name):
     model, cases = registry.load(name), registry.cases(name)
     declared.check(model)

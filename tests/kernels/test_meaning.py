@@ -13,12 +13,12 @@ from quorisk.kernels.engines.job import RECORD, Job
 from quorisk.kernels.engines.rerun import rerun
 from quorisk.kernels.model import OUTCOMES, loses_messages
 from quorisk.kernels.protocols import registry
-from tests.support import point_of, tables_of
+from tests.support import EACH_PROTOCOL, point_of, tables_of
 
 RUNS, AGAIN, SEED = 40_000, 60, 11
 
 
-@pytest.mark.parametrize("name", registry.names())
+@pytest.mark.parametrize("name", EACH_PROTOCOL)
 def test_a_run_means_the_same_wherever_it_is_made(name):
     """Numba and plain Python on the same draws, run by run; the Markov chain by its probabilities."""
     model = registry.load(name)

@@ -16,7 +16,7 @@ from quorisk.kernels.protocols import registry
 from quorisk.kernels.protocols.bookkeeper import MODEL as BOOKKEEPER
 from quorisk.kernels.telling import Function, Message, Set
 from tests.analysis.traces.showcases import SHOWCASES, showcase
-from tests.support import ROOT, params_of, random_walks
+from tests.support import EACH_PROTOCOL, ROOT, params_of, random_walks
 
 DATA = ROOT / "tests" / "data"
 GALLERY = ROOT / "docs" / "gallery"
@@ -37,7 +37,7 @@ def steps_of(protocol):
     return model, found
 
 
-@pytest.mark.parametrize("protocol", registry.names())
+@pytest.mark.parametrize("protocol", EACH_PROTOCOL)
 def test_every_action_has_its_words_and_every_step_its_participants(protocol):
     model, steps = steps_of(protocol)
     teller = registry.teller(model)

@@ -19,7 +19,7 @@ from quorisk.kernels.protocols import registry
 from quorisk.kernels.protocols.compaction import MODEL as TOPIC
 from tests.analysis.exact.test_outages import OUTAGES, stored
 from tests.kernels.engines import test_agreement
-from tests.support import point_of
+from tests.support import EACH_PROTOCOL, point_of
 
 RUNS, BY_JAX = 6_000, 600
 """Of each variant, and how many of each point JAX makes again."""
@@ -71,7 +71,7 @@ def test_every_run_of_every_variant_is_numbas_run(name):
     assert (tallies[:, tally.BROKEN :] > 0).any()
 
 
-@pytest.mark.parametrize("name", registry.names())
+@pytest.mark.parametrize("name", EACH_PROTOCOL)
 def test_runs_of_the_variants_end_in_all_ways_and_with_every_switch(name):
     model, variants = registry.load(name), registry.cases(name).variants
     packed = points.pack(model, [point_of(model, **{"max_steps": MOST_STEPS, **given}) for given in variants])

@@ -16,14 +16,18 @@ from quorisk.kernels.rule import loss_names
 from quorisk.kernels.stepper import stepper
 from tests.analysis.traces.showcases import DEPTHS, SHOWCASES, showcase
 from tests.kernels.protocols.compiled import assert_agrees, by_numba
-from tests.support import params_of, random_walks, values_of
+from tests.support import EACH_PROTOCOL, params_of, random_walks, values_of
 
 LIMITS = ("rates", "message_loss", "horizon", "max_steps")
 """What a variant may set besides parameters and the model's other probabilities."""
 STEPS = 2500
 """That are compared at most."""
 
-WALKS = [(name, number) for name in registry.names() for number in range(len(registry.cases(name).walks))]
+WALKS = [
+    pytest.param(*each.values, number, marks=each.marks)
+    for each in EACH_PROTOCOL
+    for number in range(len(registry.cases(each.values[0]).walks))
+]
 
 
 @pytest.mark.parametrize("name", registry.names())
@@ -110,13 +114,13 @@ def walked(name, number):
 
 
 @pytest.mark.parametrize(("name", "number"), WALKS)
-@pytest.mark.sampled(11)
+@pytest.mark.sampled(9)
 def test_python_and_compiled_code_agree(name, number):
     """Function by function; XLA makes whole runs of these walks (`test_jax_engine`)."""
     assert_agrees(name, *walked(name, number))
 
 
-@pytest.mark.parametrize("name", registry.names())
+@pytest.mark.parametrize("name", EACH_PROTOCOL)
 def test_every_action_is_among_the_steps_that_are_compared(name):
     numbers = range(len(registry.cases(name).walks))
     taken = {action.name for number in numbers for _, action, *_ in walked(name, number)[1]}

@@ -10,7 +10,7 @@ from quorisk.kernels.packing import narrowest
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.protocols.compaction import MODEL
 from quorisk.kernels.states import search, store
-from tests.support import params_of
+from tests.support import EACH_PROTOCOL, params_of
 
 
 @pytest.mark.parametrize("word", [0, 1, 2])
@@ -46,8 +46,7 @@ def by_plain_python(model, params, most):
     return order, parents
 
 
-@pytest.mark.sampled(4)
-@pytest.mark.parametrize("name", registry.names())
+@pytest.mark.parametrize("name", EACH_PROTOCOL)
 def test_states_are_found_in_the_order_in_which_plain_python_finds_them(name):
     model = registry.load(name)
     params = params_of(model, **{"raft": {"max_elections": 3}}.get(name, {}))  # its smallest case has few states

@@ -32,9 +32,7 @@ from quorisk.kernels.tracing.trace import (
 )
 from tests.kernels.engines import herds
 from tests.kernels.tracing.random_expressions import NUM_VALUES, columns_of, random_expression
-from tests.support import any_values, point_of, random_walks
-
-MODELS = tuple(registry.names())
+from tests.support import EACH_PROTOCOL, any_values, point_of, random_walks
 
 
 def by_python(node: Any, values: dict[Any, int], known: dict[int, Any]) -> Any:
@@ -228,7 +226,7 @@ def is_gone(leaf: Any) -> bool:
     return not isinstance(leaf, Node)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", EACH_PROTOCOL)
 def test_traced_functions_are_the_protocols_own(name):
     model, chance = registry.load(name), random.Random(1)
     for seed in range(8):
@@ -244,7 +242,7 @@ def test_traced_functions_of_instances_that_share_a_rate():
         assert check_walk(herds.MODEL, params, traced_of(herds.MODEL, values), walks=4, seed=sparse) > 50
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", EACH_PROTOCOL)
 def test_bounds_that_hold_change_nothing_but_the_size(name):
     model, chance = registry.load(name), random.Random(2)
     for seed in range(3):
@@ -263,7 +261,7 @@ def size(traced: TracedModel) -> int:
     return len(in_order([*traced.now.masks, *(leaf for word in traced.words for leaf in word.after or ())]))
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", EACH_PROTOCOL)
 def test_a_state_beyond_the_bounds_is_found(name):
     """Bounds with one bit too few: exactly the steps that set it stray."""
     model = registry.load(name)
@@ -300,7 +298,7 @@ def test_of_another_variant_and_of_rates_of_0_nothing_is_left():
     assert trace(model, model.make_params(values), weights, widest(model)).words == ()
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", EACH_PROTOCOL)
 def test_initial_states_by_their_number(name):
     model = registry.load(name)
     off: dict[str, Any] = {"model_producer": False} if name == "compaction" else {}
@@ -314,7 +312,7 @@ def test_initial_states_by_their_number(name):
             assert np.broadcast_to(leaf, len(choices)).tolist() == expected
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", EACH_PROTOCOL)
 def test_what_is_observed_is_what_happens(name):
     """Every bit that plain Python's random runs show often, and no action that the configuration lacks."""
     model = registry.load(name)

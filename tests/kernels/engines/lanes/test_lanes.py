@@ -18,13 +18,12 @@ from quorisk.kernels.tracing.observe import observe
 from quorisk.kernels.tracing.trace import Follower
 from tests.kernels.engines import fuzz
 from tests.kernels.engines.losing import OF_16_BITS, OF_32_BITS, RUNS, losing
-from tests.support import ROOT, point_of
+from tests.support import EACH_PROTOCOL, ROOT, point_of
 
 pytestmark = pytest.mark.usefixtures("no_kernels_at_hand")
 
 
-@pytest.mark.parametrize("name", registry.names())
-@pytest.mark.sampled(3)
+@pytest.mark.parametrize("name", EACH_PROTOCOL)
 def test_kernels_give_the_generic_engines_results(name):
     model = registry.load(name)
     [(point, seed)] = fuzz.cases(model, random.Random(1), 1)
