@@ -1,6 +1,7 @@
 """Data from outside, made hostile: every reader ends in a right answer or in one clear line, in time.
 
-As many files each as Hypothesis' profile says (few, 50; usual, 200; many, 10,000): `pytest tests/test_outside_data.py --hypothesis-profile many`.
+As many files each as Hypothesis' profile says: 50 (few), 200 (usual), or 10,000:
+`pytest tests/test_outside_data.py --hypothesis-profile many`.
 """
 
 import io
