@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from quorisk.analysis.decision.designs import Design, designs
-from quorisk.plots.canvas import framed, given_or_current, log_ticks
+from quorisk.plots.canvas import framed, given_or_current, log_ticks, name_lines
 from quorisk.plots.looks import of_designs
 from quorisk.plots.style import MOST_LINES, Style, quorisk_style
 from quorisk.say import choose, numbers, text
@@ -39,12 +39,9 @@ def frontier_figure(frame: pd.DataFrame) -> Figure | None:
     found = designs(rows)
     if len(found) < 2 or STORED not in rows:
         return None
-    height_in = 3.0 + 0.17 * math.ceil(len(_named(found)) / 2)
     with quorisk_style():
-        figure, canvas = framed(_TITLE, caption(rows, found), 6.4, height_in)
-        axes = frontier(frame, canvas.subplots())
-        handles, labels = axes.get_legend_handles_labels()
-        canvas.legend(handles, labels, loc="outside lower left", ncols=2, fontsize=7.5)
+        figure, canvas = framed(_TITLE, caption(rows, found), 6.4, 3.4)
+        frontier(frame, canvas.subplots())
     return figure
 
 
@@ -59,7 +56,7 @@ def frontier(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
         _mark(axes, design, design.worst[across], floor, _OTHERS, 4.0)
     for design in _named(found):
         x, size = design.worst[across], _SIZE + _A_COPY * design.worst[STORED]
-        _mark(axes, design, x, floor, looks[design.settings], size, _label(design))
+        _mark(axes, design, x, floor, looks[design.settings], size)
         if design.stops_writes:
             axes.plot(x, _height(design, floor), "x", color=INK, markersize=size + _CROSS, gid=STOPS, zorder=5)
         if not any(_beats(other, design, across) for other in found):
@@ -82,6 +79,10 @@ def frontier(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
     highest = max(highest, *(each.worst.get("allowed_high", 0.0) / 3.0 for each in found))
     axes.set_ylim(floor / 4, 4 * highest if text.is_yearly(rows) else min(4 * highest, 1.5))
     log_ticks(axes.yaxis)
+    ends = [
+        (each.worst[across], _height(each, floor), _label(each), looks[each.settings].colour) for each in _named(found)
+    ]
+    name_lines(axes, ends)
     return axes
 
 
@@ -109,13 +110,11 @@ def _floor(found: Sequence[Design]) -> float:
     return min((end for end in ends if end > 0), default=1.0) / 10.0
 
 
-def _mark(
-    axes: Axes, design: Design, x: float, floor: float, look: Style, size: float, label: str | None = None
-) -> None:
+def _mark(axes: Axes, design: Design, x: float, floor: float, look: Style, size: float) -> None:
     worst = design.worst
     if (most := worst.get("allowed_high", 0.0)) > 0.0:
         axes.vlines(x, worst["allowed_low"], most, colors=look.colour, alpha=0.25, linewidth=5.0, gid=ALLOWED)
-    drawn = look.marks(size) | {"label": label}
+    drawn = look.marks(size)
     bars: dict[str, Any] = {"capsize": 2, "elinewidth": 0.9}
     if design.is_proved:
         axes.plot(x, floor, gid=PROVED, **drawn)
@@ -131,7 +130,7 @@ def _mark(
 def _label(design: Design) -> str:
     worst = design.worst
     stores = numbers.size(worst["stored_bytes"]) if "stored_bytes" in worst else f"{worst[STORED]} copies"
-    return f"{design.settings}, stores {stores}{', stops at any restart' if design.stops_writes else ''}"
+    return f"{design.settings}, {stores}{', stops at any restart' if design.stops_writes else ''}"
 
 
 def _beats(one: Design, other: Design, across: str) -> bool:
@@ -146,7 +145,7 @@ def caption(rows: pd.DataFrame, found: Sequence[Design]) -> str:
         text.terms(rows),
         f"Each design is shown under its worst faults. Bars: {text.intervals(rows)}.",
         "Hollow marks with an arrow: no loss was seen, and this is the upper end of the interval. Larger marks store "
-        "more.",
+        "more: a name says how much.",
         "Ringed: no other design is as good in the upper end of the interval, in latency and in storage, and better in "
         "one of them. Dashed lines: targets.",
     ]

@@ -89,12 +89,12 @@ def _errors(design: Design, sure: Doubt | None, p_any: Mapping[str, Any]) -> Ite
         of, interval = " losses a year", numbers.interval(design.worst)
         yield "losses a year", f"{estimate(design.worst)}{f' ({interval})' if interval else ''}"
     if sure is None:
-        yield "rates", "nothing is said of how well they are known"
+        yield "rates allow", "not known: the file does not say how well its rates are known"
     elif known := sure.allowed.get(design.settings):
         ends = numbers.between(numbers.below(known.low), numbers.above(known.high))
-        yield "rates", f"{ends}{of}, nine times in ten, by what is known of them"
+        yield "rates allow", f"{ends}{of}, nine times in ten"
     else:
-        yield "rates", f"not known: {sure.open.get(design.settings, 'its losses were not solved')}"
+        yield "rates allow", f"not known: {sure.open.get(design.settings, 'its losses were not solved')}"
 
 
 def _incident(design: Design) -> Iterator[tuple[str, str]]:
@@ -116,10 +116,8 @@ def _incident(design: Design) -> Iterator[tuple[str, str]]:
 def _choice(design: Design, picks: Sequence[Design], sure: Doubt | None) -> Iterator[tuple[str, str]]:
     """How often the design is the choice, and which comes next."""
     if picks and sure is not None and design.settings in sure.allowed and len(sure.allowed) > 1:
-        yield (
-            "the choice",
-            f"in {of_draws(sure.choice.get(design.settings, 0.0))} of draws from what is known of the rates",
-        )
+        often = of_draws(sure.choice.get(design.settings, 0.0))
+        yield "it is the choice", f"in {often} of draws from what is known of the rates"
     if len(picks) > 1:
         tie = ", a tie in losses" if picks[1].is_tied(picks[0]) else ""
         stops = "; any restart stops its writes" if picks[1].stops_writes else ""

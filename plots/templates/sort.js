@@ -19,3 +19,10 @@ for (const table of document.querySelectorAll("table.sortable")) {
     });
   });
 }
+
+// What is wider than the screen says that it goes on.
+function tellWide() {
+  document.querySelectorAll(".wide").forEach((each) => each.classList.toggle("over", each.scrollWidth > each.clientWidth));
+}
+["load", "resize"].forEach((event) => addEventListener(event, tellWide));
+document.querySelectorAll("details").forEach((each) => each.addEventListener("toggle", tellWide));

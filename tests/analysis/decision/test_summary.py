@@ -41,7 +41,7 @@ def test_of_a_cluster_it_says_how_often_how_much_and_why():
     assert told(design(2e-3, **CLUSTER, **STORED, **WRITE), 1.0, sure) == {
         "design": "WQ 3 (recommended)",
         "P(any loss in a year)": "0.00200",
-        "rates": "1.00 × 10⁻⁴ to 0.0100, nine times in ten, by what is known of them",
+        "rates allow": "1.00 × 10⁻⁴ to 0.0100, nine times in ten",
         "happens": "about once in 500 years",
         "lost at once": "50,000 entries (median); in 99 of 100 incidents at most 300,000",
         "last copies go with": "rack outages (75% of the incidents)",
@@ -71,7 +71,7 @@ def test_without_a_cluster_it_is_losses_and_without_a_design_that_meets_targets_
     assert said["P(any loss in a year)"] == "0.950"
     assert said["losses a year"].startswith("3.00")
     assert said["mostly in"] == "outage (66.7% of the losses)"
-    assert said["rates"] == "nothing is said of how well they are known"
+    assert said["rates allow"] == "not known: the file does not say how well its rates are known"
 
 
 def test_of_a_design_whose_doubt_was_not_found_it_says_why_and_not_how_often_it_is_the_choice():
@@ -80,8 +80,8 @@ def test_of_a_design_whose_doubt_was_not_found_it_says_why_and_not_how_often_it_
     why = {"WQ 3": "what it loses in failover was counted or bounded, and not solved"}
     sure = Doubt({"WQ 2": known, "WQ 4": known}, {"WQ 3": 0.6, "WQ 4": 0.4}, {}, None, {}, why)
     said = told(design(2e-3, **CLUSTER), 1.0, sure)
-    assert said["rates"] == "not known: what it loses in failover was counted or bounded, and not solved"
-    assert "the choice" not in said
+    assert said["rates allow"] == "not known: what it loses in failover was counted or bounded, and not solved"
+    assert "it is the choice" not in said
 
 
 def test_the_computations_interval_is_told_apart_from_the_rates_and_what_changes_the_choice_is_there():
