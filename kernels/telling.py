@@ -1,7 +1,7 @@
 """What a protocol says of its steps for people to read. The protocol's words stand in its own module alone; what
 draws or prints them knows no protocol."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, NamedTuple, Protocol
 
 
@@ -58,9 +58,12 @@ class Teller(Protocol):
     def verdict(self, state: Any, params: Any, invariant: str) -> str:
         """How a state breaks an invariant: a sentence."""
 
-    def variables(self, state: Any, params: Any) -> Mapping[str, Any]:
-        """The specification's variables and their values: integers, booleans, model values (str), sequences (tuple),
-        records (dict), Functions and Sets."""
+    def variables(self, state: Any, params: Any) -> Any:
+        """The specification's variables, as a named tuple or a mapping.
+
+        Values are integers, booleans, None (Nil), model values (str), sequences (tuple), records (named tuple, dict),
+        sets (frozenset, or Set in an order of its own) and Functions.
+        """
 
 
 def listed(names: Iterable[str]) -> str:

@@ -139,39 +139,50 @@ def tlc(trace: Trace, replayed: Replayed) -> str:
     parts = [f"{head}The behavior up to this point is:" if head else f"{title(trace)}:"]
     names = ["Initial predicate", *(_spec_name(trace.model.actions[step.action].name) for step in trace.path.steps)]
     for number, (name, state) in enumerate(zip(names, replayed.states, strict=True), 1):
-        values = teller.variables(state, params)
-        lines = [_assigned(variable, value) for variable, value in values.items()]
+        lines = [_assigned(variable, value) for variable, value in _fields(teller.variables(state, params)).items()]
         parts.append("\n".join([f"State {number}: <{name}>", *lines]))
     return "\n\n".join(parts) + "\n"
 
 
 def _assigned(variable: str, value: Any) -> str:
-    """A conjunct of a state; a function that is too long for a line has one for each element of its domain."""
+    """A conjunct of a state; a set, sequence or function too long for a line has one for each element."""
     line = f"/\\ {variable} = {tla(value)}"
-    if len(line) <= _TLC_WIDTH or not isinstance(value, Function):
+    if len(line) <= _TLC_WIDTH or not isinstance(value, frozenset | tuple) or not value:
         return line
-    return f"/\\ {variable} = (" + " @@\n    ".join(f"{tla(key)} :> {tla(of)}" for key, of in value.items) + ")"
+    opening, elements, between, closing = _parts(value)
+    return f"/\\ {variable} = {opening}" + f"{between.rstrip()}\n    ".join(elements) + closing
 
 
 def _spec_name(action: str) -> str:
     return "".join(word.capitalize() for word in action.split("_"))
 
 
+def _fields(record: Any) -> Mapping[str, Any]:
+    """A record's: of a named tuple, or a mapping itself."""
+    return record if isinstance(record, Mapping) else record._asdict()
+
+
 def tla(value: Any) -> str:
-    """Returns a value as TLA+ writes it."""
-    match value:
-        case bool():
-            return str(value).upper()
-        case Set(elements):
-            return "{" + ", ".join(map(tla, elements)) + "}"
-        case Function(items):
-            return "(" + " @@ ".join(f"{tla(key)} :> {tla(of)}" for key, of in items) + ")" if items else "<<>>"
-        case dict():
-            return "[" + ", ".join(f"{key} |-> {tla(of)}" for key, of in value.items()) + "]"
-        case tuple():
-            return "<<" + ", ".join(map(tla, value)) + ">>"
-        case _:
-            return str(value)
+    """Returns a value as TLA+ writes it; None is Nil."""
+    if isinstance(value, frozenset | tuple | dict):
+        opening, elements, between, closing = _parts(value)
+        return opening + between.join(elements) + closing
+    if isinstance(value, bool):
+        return str(value).upper()
+    return "Nil" if value is None else str(value) or '""'
+
+
+def _parts(value: Any) -> tuple[str, list[str], str, str]:
+    """Of a value with elements: how it opens, each of them, what is between them, and how it closes."""
+    if isinstance(value, Function) and value.items:
+        return "(", [f"{tla(key)} :> {tla(of)}" for key, of in value.items], " @@ ", ")"
+    if isinstance(value, frozenset):
+        return "{", sorted(map(tla, value), key=lambda text: (len(text), text)), ", ", "}"
+    if isinstance(value, Set):
+        return "{", [*map(tla, value.elements)], ", ", "}"
+    if isinstance(value, dict) or (hasattr(value, "_fields") and not isinstance(value, Function)):
+        return "[", [f"{key} |-> {tla(of)}" for key, of in _fields(value).items()], ", ", "]"
+    return "<<", [] if isinstance(value, Function) else [*map(tla, value)], ", ", ">>"
 
 
 def mermaid(trace: Trace, replayed: Replayed) -> str:

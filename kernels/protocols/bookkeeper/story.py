@@ -4,31 +4,23 @@ store zk, as in the diagrams of the specification's README. Entries count from 1
 Who gets what follows from the difference between two states of the spec's `messages`.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
 from quorisk.kernels.protocols.bookkeeper import describe, layout
 from quorisk.kernels.protocols.bookkeeper.describe import (
     ABORTED,
-    ADD_REQUEST,
-    ADD_RESPONSE,
-    FENCE_REQUEST,
-    FENCE_RESPONSE,
     HANDLED,
     LOST,
-    NIL,
     ON_ITS_WAY,
-    READ_REQUEST,
     READ_RESPONSE,
     READ_WRITE_PHASE,
     UNKNOWN,
     WITHDRAWN,
     Bookies,
     ClientState,
-    Ensemble,
     Entry,
-    Fragment,
     SpecState,
     num_bookies,
     spec_state,
@@ -47,7 +39,7 @@ from quorisk.kernels.protocols.bookkeeper.names import (
 )
 from quorisk.kernels.protocols.bookkeeper.slots import bookie_of
 from quorisk.kernels.protocols.bookkeeper.story_faults import STRUCK, tell_of_bookies
-from quorisk.kernels.telling import Function, Message, Note, Set, Told, members
+from quorisk.kernels.telling import Message, Note, Told, members
 
 WORDS = {
     "bookie_sends_add_confirmed_response": "{bookie} stores {entry} of {client} and confirms it",
@@ -131,105 +123,9 @@ def verdict(state: layout.State, params: Any, invariant: str) -> str:
     return _VERDICTS[invariant](spec_state(state, params), params)
 
 
-def variables(state: layout.State, params: Any) -> dict[str, Any]:
-    """The spec's variables; its Bookies are b1, b2, ..., its Clients w1, w2, ..."""
-    spec = spec_state(state, params)
-    counts = dict(spec.messages)
-    return {
-        "meta_status": spec.meta_status or NIL,
-        "meta_fragments": tuple(map(_fragment_record, spec.meta_fragments)),
-        "meta_last_entry": spec.meta_last_entry,
-        "meta_version": spec.meta_version,
-        "b_entries": _by_bookie(map(_entry_set, spec.b_entries)),
-        "b_fenced": _by_bookie(spec.b_fenced),
-        "b_lac": _by_bookie(spec.b_lac),
-        "b_limbo": _by_bookie(spec.b_limbo),
-        "b_down": _bookie_set(spec.b_down),
-        "amnesias": spec.amnesias,
-        **_disk_variables(spec, params),
-        **({"outages": spec.outages} if params.max_outages else {}),
-        **({"rack_outages": spec.rack_outages} if params.max_rack_outages else {}),
-        "clients": Function(tuple((client_name(c.id), _client_record(c)) for c in spec.clients)),
-        "messages": Function(tuple((_message_record(m), counts[m]) for m in in_order(counts))),
-    }
-
-
-def _disk_variables(spec: SpecState, params: Any) -> dict[str, Any]:
-    """Where disks are not what bookies have in memory."""
-    found: dict[str, Any] = {}
-    if not params.entries_are_durable or not params.fences_are_durable:
-        found["d_entries"] = _by_bookie(_entry_set(disk.entries) for disk in spec.disks)
-        found["d_lac"] = _by_bookie(disk.lac for disk in spec.disks)
-        found["d_fenced"] = _by_bookie(disk.fenced for disk in spec.disks)
-    if params.max_unclean_restarts:
-        found["unclean_restarts"] = spec.unclean_restarts
-    if params.max_partial_losses:
-        found["b_damaged"] = _by_bookie(Set(tuple(sorted(disk.damaged))) for disk in spec.disks)
-        found["partial_amnesias"] = spec.partial_amnesias
-    return found
-
-
-def _entry_set(entries: Iterable[Entry]) -> Set:
-    return Set(tuple(map(_entry_record, sorted(entries))))
-
-
-def _by_bookie(values: Iterable[Any]) -> Function:
-    return Function(tuple((bookie_name(b), value) for b, value in enumerate(values)))
-
-
-def _bookie_set(bookies: Iterable[int]) -> Set:
-    return Set(tuple(map(bookie_name, sorted(bookies))))
-
-
-def _entry_record(entry: Entry) -> dict[str, Any]:
-    return {"id": entry.id, "data": entry.data or NIL}
-
-
-def _ensemble_value(ensemble: Ensemble) -> Any:
-    return _bookie_set(ensemble) if isinstance(ensemble, frozenset) else tuple(map(bookie_name, ensemble))
-
-
-def _fragment_record(fragment: Fragment) -> dict[str, Any]:
-    return fragment._asdict() | {"ensemble": _ensemble_value(fragment.ensemble)}
-
-
-def _client_record(client: ClientState) -> dict[str, Any]:
-    ops = sorted(client.pending_add_ops)
-    current = client.curr_fragment
-    record = client._asdict() | {
-        "id": client_name(client.id),
-        "confirmed": tuple(map(_bookie_set, client.confirmed)),
-        "curr_fragment": _fragment_record(current) if current else None,
-        "fragments": tuple(map(_fragment_record, client.fragments)),
-        "pending_add_ops": Set(
-            tuple(
-                op._asdict() | {"entry": _entry_record(op.entry), "ensemble": _ensemble_value(op.ensemble)}
-                for op in ops
-            )
-        ),
-        "fenced": _bookie_set(client.fenced),
-        "recovery_ensemble": _ensemble_value(client.recovery_ensemble),
-        "read_responses": Set(tuple(map(_message_record, in_order(client.read_responses)))),
-    }
-    return {name: NIL if value is None else value for name, value in record.items()}
-
-
-_MESSAGE_FIELDS = {
-    ADD_REQUEST: ("entry", "lac", "recovery"),
-    ADD_RESPONSE: ("entry", "recovery", "success"),
-    FENCE_REQUEST: (),
-    FENCE_RESPONSE: ("lac",),
-    READ_REQUEST: ("entry_id", "fence"),
-    READ_RESPONSE: ("entry", "fence", "code"),
-}
-"""Besides type, bookie and client."""
-
-
-def _message_record(message: describe.Message) -> dict[str, Any]:
-    values = message._asdict() | {"entry": _entry_record(message.entry), "entry_id": message.entry.id}
-    kind = {"type": message.type, "bookie": bookie_name(message.bookie), "cid": client_name(message.cid)}
-    unknown = {"code": UNKNOWN} if message.code == UNKNOWN else {}
-    return kind | {name: values[name] for name in _MESSAGE_FIELDS[message.type]} | unknown
+def variables(state: layout.State, params: Any) -> SpecState:
+    """The spec's variables."""
+    return spec_state(state, params)
 
 
 def _fields(

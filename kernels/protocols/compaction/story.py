@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from quorisk.kernels import telling
-from quorisk.kernels.protocols.compaction.describe import NIL, NULL_KEY, NULL_VALUE, Message, SpecState, spec_state
+from quorisk.kernels.protocols.compaction.describe import NULL_KEY, NULL_VALUE, Message, SpecState, spec_state
 from quorisk.kernels.protocols.compaction.layout import State, max_compacted_ledger_id
-from quorisk.kernels.telling import Function, Note, Told, members
+from quorisk.kernels.telling import Note, Told, members
 
 PRODUCER, TOPIC, BROKER, LEDGERS, CURSOR = "producer", "topic", "broker", "ledgers", "cursor"
 
@@ -105,20 +105,9 @@ def verdict(state: State, params: Any, invariant: str) -> str:
     return f"Readers lose {_ids(missing)}: the horizon is m{horizon}, and {held}."
 
 
-def variables(state: State, params: Any) -> dict[str, Any]:
+def variables(state: State, params: Any) -> SpecState:
     """The spec's variables; of its consumer, which changes nothing else, there is none here."""
-    spec = spec_state(state, params)
-    values = spec._asdict() | {
-        "messages": tuple(m._asdict() for m in spec.messages),
-        "compactedLedgers": tuple(
-            NIL if ledger is None else tuple(m._asdict() for m in ledger) for ledger in spec.compactedLedgers
-        ),
-        "consumeTimes": 0,
-        "cursor": spec.cursor and spec.cursor._asdict(),
-        "phaseOneResult": spec.phaseOneResult
-        and spec.phaseOneResult._asdict() | {"latestForKey": Function(tuple(sorted(spec.phaseOneResult.latestForKey)))},
-    }
-    return {name: NIL if value is None else value for name, value in values.items()}
+    return spec_state(state, params)
 
 
 def _existing(spec: SpecState) -> list[str]:

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from quorisk.kernels.protocols.kafka import layout
-from quorisk.kernels.protocols.kafka.describe import NIL, QuorumState, Record, ReplicaState, SpecState, spec_state
+from quorisk.kernels.protocols.kafka.describe import NIL, Record, SpecState, spec_state
 from quorisk.kernels.protocols.rows import WIDTH, row
-from quorisk.kernels.telling import Function, Message, Note, Set, Told, members
+from quorisk.kernels.telling import Message, Note, Told, members
 
 CONTROLLER = "controller"
 _LEAD = "{replica} becomes the leader of epoch {epoch}"
@@ -102,35 +102,9 @@ def verdict(state: layout.State, params: Any, invariant: str) -> str:
     )
 
 
-def variables(state: layout.State, params: Any) -> dict[str, Any]:
-    """The spec's variables; its Replicas are r1, r2, ..."""
-    spec = spec_state(state, params)
-    return {
-        "replicaLog": _by_replica(_log_record(log, params.log_size) for log in spec.replicaLog),
-        "replicaState": _by_replica(map(_leadership, spec.replicaState)),
-        "nextRecordId": spec.nextRecordId,
-        "nextLeaderEpoch": spec.nextLeaderEpoch,
-        "leaderAndIsrRequests": Set(tuple(map(_leadership, sorted(spec.leaderAndIsrRequests)))),
-        "quorumState": _leadership(spec.quorumState),
-        **({} if params.flush_every_message else {"flushed": _by_replica(spec.flushed)}),
-        **({"uncleanRestarts": spec.uncleanRestarts} if params.max_unclean_restarts else {}),
-        **({"outages": spec.outages} if params.max_outages else {}),
-        **({"zoneOutages": spec.zoneOutages} if params.max_zone_outages else {}),
-    }
-
-
-def _by_replica(values: Iterable[Any]) -> Function:
-    return Function(tuple((_replica(r), value) for r, value in enumerate(values)))
-
-
-def _log_record(log: Sequence[Record], log_size: int) -> dict[str, Any]:
-    free = [NIL] * (log_size - len(log))
-    return {"endOffset": len(log), "records": Function(tuple(enumerate([*(r._asdict() for r in log), *free])))}
-
-
-def _leadership(state: QuorumState | ReplicaState) -> dict[str, Any]:
-    isr = Set(tuple(map(_replica, sorted(state.isr))))
-    return state._asdict() | {"leader": '"NONE"' if state.leader == NIL else _replica(state.leader), "isr": isr}
+def variables(state: layout.State, params: Any) -> SpecState:
+    """The spec's variables."""
+    return spec_state(state, params)
 
 
 def _replica(replica: int) -> str:

@@ -26,7 +26,6 @@ from quorisk.kernels.protocols.kraft.spec import (
     SpecState,
 )
 from quorisk.kernels.protocols.kraft.spec import Message as Sent
-from quorisk.kernels.protocols.kraft.variables import spec_variables, value_name
 from quorisk.kernels.protocols.rows import WIDTH
 from quorisk.kernels.telling import Message, Note, Told, listed, members
 
@@ -166,9 +165,9 @@ def _how_lost(state: layout.State, params: Any) -> str:
     return min(broken, key=_LOSSES.index, default="LeaderCompletenessProperty")
 
 
-def variables(state: layout.State, params: Any) -> dict[str, Any]:
-    """The spec's variables; its Values are A, B, ..."""
-    return spec_variables(spec_state(state, params), params)
+def variables(state: layout.State, params: Any) -> SpecState:
+    """The spec's variables."""
+    return spec_state(state, params)
 
 
 def _acting(action: str, instance: int, handled: list[Sent]) -> int:
@@ -194,6 +193,11 @@ def _heard(before: SpecState, then: SpecState, broker: int) -> PartitionMetadata
     log = then.broker_metadata_log[broker - 1]
     assert len(log) > len(before.broker_metadata_log[broker - 1])
     return log[-1]
+
+
+def value_name(value: int) -> str:
+    """What a record is called: A, B, ..."""
+    return chr(ord("A") + value)
 
 
 def _broker(b: int | None) -> str:

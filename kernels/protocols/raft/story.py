@@ -9,7 +9,7 @@ from typing import Any
 from quorisk.kernels.protocols.raft import MODEL, spec
 from quorisk.kernels.protocols.raft.describe import spec_state
 from quorisk.kernels.protocols.raft.layout import State
-from quorisk.kernels.telling import Function, Message, Note, Set, Told, listed
+from quorisk.kernels.telling import Message, Note, Told, listed
 
 WORDS = {
     "restart": "{one} loses power and starts again",
@@ -83,20 +83,9 @@ def verdict(state: State, params: Any, invariant: str) -> str:
     return f"What a leader has committed is not on a majority: {'; '.join(logs)}."
 
 
-def variables(state: State, params: Any) -> dict[str, Any]:
+def variables(state: State, params: Any) -> spec.SpecState:
     """The specification's variables."""
-    s = spec_state(state, params)
-    values = s._asdict() | {
-        "messages": Function(tuple((_record(m), count) for m, count in sorted(s.messages, key=repr))),
-        "votedFor": tuple("Nil" if i is None else _server(i) for i in s.votedFor),
-        "log": tuple(_entries(log) for log in s.log),
-        "votesGranted": tuple(_servers(voters) for voters in s.votesGranted),
-        "acked": Function(tuple((value_name(v), "Nil" if a is None else a) for v, a in enumerate(s.acked))),
-        "learner": _servers(s.learner),
-    }
-    of_servers = ("currentTerm", "state", "votedFor", "log", "commitIndex", "fsyncIndex", "votesGranted")
-    values |= {name: _function(values[name]) for name in of_servers}
-    return values | {name: _function(tuple(map(_function, values[name]))) for name in ("nextIndex", "matchIndex")}
+    return spec_state(state, params)
 
 
 def _server(i: int) -> str:
@@ -106,23 +95,6 @@ def _server(i: int) -> str:
 def value_name(v: int) -> str:
     """A value in words."""
     return "ABCDEFGH"[v]
-
-
-def _function(values: tuple[Any, ...]) -> Function:
-    return Function(tuple((_server(i), value) for i, value in enumerate(values)))
-
-
-def _servers(members: frozenset[int]) -> Set:
-    return Set(tuple(map(_server, sorted(members))))
-
-
-def _entries(log: spec.Log) -> tuple[dict[str, Any], ...]:
-    return tuple({"term": entry.term, "value": value_name(entry.value)} for entry in log)
-
-
-def _record(m: spec.Message) -> dict[str, Any]:
-    fields = m._asdict() | {"msource": _server(m.msource), "mdest": _server(m.mdest)}
-    return fields | ({"mentries": _entries(m.mentries)} if isinstance(m, spec.AppendEntriesRequest) else {})
 
 
 def _acknowledged(values: list[int]) -> str:

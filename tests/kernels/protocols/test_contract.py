@@ -26,7 +26,7 @@ STEPS = 2500
 WALKS = [
     pytest.param(*each.values, number, marks=each.marks)
     for each in EACH_PROTOCOL
-    for number in range(len(registry.cases(each.values[0]).walks))
+    for number in range(len(registry.cases(str(each.values[0])).walks))
 ]
 
 
