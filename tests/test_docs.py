@@ -86,6 +86,7 @@ def test_rates_are_listed_with_what_they_count(name):
     assert doc_tables.of_rates(registry.load(name)) in (ROOT / "docs" / "actions.md").read_text()
 
 
+@pytest.mark.exhaustive
 def test_what_a_cluster_of_kafka_loses_is_what_the_page_says():
     page = (ROOT / "docs" / "kafka.md").read_text()
     given = load(ROOT / "configs" / "kafka_cluster.toml")

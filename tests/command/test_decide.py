@@ -74,6 +74,7 @@ def test_each_scenario_of_a_starter_can_lose_something_and_the_design_matters(pr
         assert max(losses) > 2 * min(losses), scenario
 
 
+@pytest.mark.exhaustive
 def test_acks_min_isr_and_elr_decide_what_kafka_s_starter_loses():
     """Not only which targets besides losses are met. With acks = 1 any crash decides, else rolls that do not wait."""
     experiment = config.load(STARTERS / "kraft.toml", ["unclean_leader_election=false", "runs=6000", "method=count"])

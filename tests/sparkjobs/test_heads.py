@@ -155,6 +155,7 @@ def agrees(out, experiment):
     return [heads.num_runs(head) for head in table["head"].to_pylist()]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("rule", ["precision=inf", "precision=0.008"])
 def test_a_sweep_samples_in_many_tasks_what_estimates_do(spark, no_figures, load, shallow, tmp_path, monkeypatch, rule):
     monkeypatch.setattr(plan, "LONGEST_S", 0.01)

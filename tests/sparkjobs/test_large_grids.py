@@ -14,6 +14,7 @@ from tests.plots.drawn import all_axes, xy
 from tests.plots.tables import frame, sweep
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("num_points", [1, 2, 3000])
 def test_figures_of_any_grid_are_of_bounded_size(num_points):
     given = sweep([i % 30 for i in range(num_points)], model__keys=range(num_points))

@@ -48,6 +48,7 @@ def split(jobs, rng):
     return rng.sample(pieces, len(pieces))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("rule", "stopped"),
     [

@@ -166,6 +166,7 @@ def test_another_target_is_judged_without_running_again(spark, no_figures, load,
     assert provenance.load(out).run.target == 0.99
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("rule", [(), ("run.relative_precision=0.05",)])
 def test_runs_that_are_added_give_what_asking_for_all_at_once_gives(spark, no_figures, load, console, tmp_path, rule):
     little_by_little, at_once = tmp_path / "a", tmp_path / "b"

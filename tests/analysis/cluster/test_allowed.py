@@ -49,6 +49,7 @@ def closed_form(copies: int) -> np.ndarray:
     return np.quantile(-np.expm1(-rate * any_lost), [0.05, 0.95])
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("copies", COPIES)
 def test_ends_are_those_of_the_closed_form_though_no_product_of_powers_has_them(advice, copies):
     found = advice.doubt.allowed[f"{copies}/{copies}/{copies}"]

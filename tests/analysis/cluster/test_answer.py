@@ -50,6 +50,7 @@ def test_causes_and_sizes_come_from_where_the_rate_of_incidents_does():
     assert losses.at_least[1.0].high < 1.1 * losses.incidents.high
 
 
+@pytest.mark.exhaustive
 def test_what_strata_leave_open_may_be_any_cause_s_that_there_is():
     losses = answer(placed(BUSY._replace(events=(outage(1e-3, 0.01),))), EFFORT._replace(method="head")).losses
     single, power = (losses.by_cause[name].incidents for name in ("single_losses", "outages"))

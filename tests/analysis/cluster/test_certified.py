@@ -27,6 +27,7 @@ def few_draws(monkeypatch):
 WAYS = {"any": ("p_any", ANY), "incidents": ("incidents", INCIDENTS), "entries": ("entries", ENTRIES)}
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("name", KNOWN)
 def test_three_ways_agree(name):
     cluster = cluster_of(name)
@@ -47,6 +48,7 @@ def test_three_ways_agree(name):
             assert abs(told - figure.value) < SEVERAL * hypot(error, off), what
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["g1 random 3", "g4 distinct racks 3", "g8 random 3, thin entries"])
 def test_sizes_and_causes_of_strata_are_those_of_years(name):
     cluster = cluster_of(name)

@@ -114,6 +114,7 @@ def test_they_compile_what_a_head_needs(points):
     assert [list(each.signatures) for each in functions] == known
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("what", [["compile_head"], ["_help", "_help_with_exits"]])
 def test_what_a_process_is_asked_for_it_does(started, points, what):
     process = ahead._started(what, "compaction", points[0].point)

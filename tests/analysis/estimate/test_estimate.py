@@ -279,6 +279,7 @@ def test_the_defects_break_what_their_files_say_and_their_mechanisms_prevent_it(
     assert not any(risk.losses for name, risk in on.invariants.items() if name not in measured)
 
 
+@pytest.mark.exhaustive
 def test_the_benchmark_measures_every_model_on_one_thread_and_more_and_the_search(monkeypatch):
     monkeypatch.setattr(bench, "REPETITION_S", 0.01)
     tables: Any = {"model": TOPIC["model"]}

@@ -148,6 +148,7 @@ FAR_APART = {
 """Model, values, rates, lifetime."""
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", list(FAR_APART))
 def test_lifetimes_and_rates_13_decades_apart_equal_rational_arithmetic(name):
     model, values, rates, lifetime = FAR_APART[name]

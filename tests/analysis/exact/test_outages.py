@@ -85,6 +85,7 @@ def test_an_outage_leaves_fewer_copies_of_what_it_does_not_lose():
     assert exposed["AllCommittedEntriesReachAckQuorum"] == pytest.approx(two_lost, rel=1e-12)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("copies", "p_lost"), OUTAGES)
 def test_runs_count_it_on_every_engine_bit_for_bit(copies, p_lost):
     experiment, runs = stored(copies, p_lost), 200_000

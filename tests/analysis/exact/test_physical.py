@@ -38,6 +38,7 @@ def p_lost(bookies: int, write_quorum: int, ack_quorum: int, message_loss: float
     return exact(build(document, "x.toml"), MEMORY_BYTES).data_loss.p
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("bookies", "write_quorum", "ack_quorum"),
     [(2, 2, 1), (2, 2, 2), (3, 2, 1), (3, 2, 2), (3, 3, 1), (3, 3, 2), (3, 3, 3)],

@@ -153,6 +153,7 @@ def test_events_tell_of_a_rate_a_year_and_of_a_probability_a_trial():
     assert math.isclose(of["faults.message_loss"].often, of["faults.message_loss"].value)
 
 
+@pytest.mark.exhaustive
 def test_intervals_of_losses_hold_the_truth_of_simulated_fleets():
     """Bookies fail at a rate that is only known by counting; `rates_coverage` in tests/validation asks 1,000 fleets."""
     rng, held, fleets = np.random.default_rng(5), 0, 60

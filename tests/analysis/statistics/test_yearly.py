@@ -89,6 +89,7 @@ def test_what_is_sure_to_be_lost_or_not_is_an_incident_each_time_or_never():
     assert yearly.p_any(yearly.Ends(1e9, 1e9, 1e9), yearly.Ends(1.0, 1.0, 1.0)).value == 1.0
 
 
+@pytest.mark.exhaustive
 def test_partitions_that_share_zones_lie_between_shared_and_independent_fates():
     """1,000 partitions on 30 brokers in three zones: an outage loses several of them at once, or none."""
     fleet = partitions.Fleet()

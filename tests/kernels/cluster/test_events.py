@@ -13,6 +13,7 @@ DRAWS, YEARS = Draws(1, 1), 40_000
 HOUR = 1.0 / 8766.0
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("p_lost", [0.4, 1.0])
 @pytest.mark.parametrize("ledgers", [20.0, 20_000.0])
 def test_batches_of_5_of_100_nodes_lose_what_an_enumeration_says(p_lost, ledgers):

@@ -49,6 +49,7 @@ def test_five_thousand_nodes():
         assert digits(100 * p, printed) == printed
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("nodes", published.WINDOWED)
 def test_random_sets_in_a_window(nodes):
     cluster = Cluster(nodes, 3, 3, published.EVERY_SET, 1, sets=published.windowed(nodes, 10))

@@ -40,7 +40,7 @@ LITERALLY = {
 YEARS, LITERAL_YEARS = 60_000, 500
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", LITERALLY)
 def test_years_are_those_of_a_literal_simulation(name):
     cluster = LITERALLY[name]

@@ -150,6 +150,7 @@ def state_space_equals_the_reference(sizes, variant):
     assert found.action_counts == expected["action_counts"]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("switch", "sizes", "invariant", "depth"),
     [
@@ -183,7 +184,7 @@ def test_exact_figure_of_the_design():
     assert abs(mean - 7.52003662239) < 4 * sigma
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("loss", [0.0, 0.3])
 @pytest.mark.parametrize("variant", [{}, {"fence_unknown_ledger": False}], ids=["spec", "fence_unknown_ledger-off"])
 def test_estimates_agree_with_an_exact_solution(variant, loss):
@@ -202,6 +203,7 @@ def test_estimates_agree_with_an_exact_solution(variant, loss):
         assert exact["p"]["NoDivergenceBetweenClientAndMetaData"] > 1e-3
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("variant", [{}, {"recovery_lac_floor": False}], ids=["spec", "recovery_lac_floor-off"])
 def test_every_field_stays_within_its_width(variant):
     largest = {"bookies": 6, "clients": 3, "write_quorum": 3, "ack_quorum": 2, "entries": 4, "inflight": 4}

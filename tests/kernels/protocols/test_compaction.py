@@ -125,7 +125,7 @@ SMALL = [
 ]
 
 
-@pytest.mark.sampled(9)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("values", [*SMALL, model_values(2, 2, 2, 1, 1), model_values(1, 4, 1, 1, 3, **DELETE_FIRST)])
 def test_every_state_agrees_with_the_reference(values):
     params = MODEL.make_params(values)

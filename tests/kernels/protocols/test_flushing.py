@@ -39,6 +39,7 @@ def equals_tlc(row, first, successors, holds) -> None:
     assert row["breaking_states"] == {name: broken[name] for name in row["breaking_states"]}
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("row", rows_of("BookKeeperFlush", 6_700))
 def test_bookkeepers_interpreter_finds_what_tlc_finds(row):
     k = chains.constants_of(row)

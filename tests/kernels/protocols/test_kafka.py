@@ -339,6 +339,7 @@ def test_every_field_stays_within_its_width(steps):
             assert all(0 <= value < 1 << width for value, width in zip(after, MODEL.widths, strict=True))
 
 
+@pytest.mark.exhaustive
 def test_numba_agrees_with_python(steps):
     assert {action.name for _, taken in steps for _, action, *_ in taken} == {action.name for action in MODEL.actions}
     for params, taken in steps:

@@ -143,7 +143,7 @@ def subsets(members):
         (TWO_OR_THREE, "specification", True, False, True),
     ],
 )
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 def test_every_step_of_random_runs_is_the_interpreters(brokers, semantics, variant, outages, operations):
     """The same successors by every action, the same broken properties, and every field within its width."""
     chance = random.Random(7 + variant)

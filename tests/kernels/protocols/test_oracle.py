@@ -53,7 +53,7 @@ def parameters_of(row):
     }
 
 
-@pytest.mark.sampled(60)
+@pytest.mark.sampled(45)
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["name"])
 def test_search_finds_what_tlc_finds(row):
     model = registry.load(protocol_of(row))

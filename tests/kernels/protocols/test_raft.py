@@ -63,7 +63,7 @@ def test_the_reference_finds_what_tlc_finds(row):
         assert sum(not reference.INVARIANTS[name](state) for state in found.states) == count
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("given", WALKS, ids=lambda given: "_".join(str(value) for value in given.values()))
 def test_in_lockstep_with_the_reference(given):
     """Action by action the same successors, and the same invariants, in states of random walks."""

@@ -30,7 +30,7 @@ def begun(model: Model, point: Point) -> Base:
     return found
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", [*registry.names(), "lamps"])
 def test_without_the_generic_engine_runs_are_the_same(monkeypatch, name):
     model, point = (

@@ -43,7 +43,7 @@ def test_runs_that_lose_data_and_start_in_several_states(monkeypatch, shape):
     assert at_times.repeated >= at_times.lost
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("shape", [OF_16_BITS, QUEUED])
 @pytest.mark.parametrize(
     "limits", [{"horizon": 0.7}, {"lifetime": 0.5}, {"horizon": 0.7, "lifetime": 0.5}, {"max_steps": 3}]
@@ -150,6 +150,7 @@ def test_observation_is_the_same_each_time():
     assert observe(*given) == observe(*given)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("shape", [OF_16_BITS, QUEUED])
 def test_rates_thirteen_decades_apart_leave_few_runs_to_the_generic_engine(shape):
     """Which accept what they draw, or not: the end of a lifetime among them."""

@@ -144,7 +144,7 @@ def test_any_number_of_runs_may_be_under_way(monkeypatch, pool):
     assert fuzz.compare(model, point, QUEUED, True, 3, 3000).lost > 100
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("values", "others", "repeated"),
     [
@@ -166,6 +166,7 @@ def test_runs_of_what_kernels_find_hard(values, others, repeated):
     assert fuzz.compare(lamps.MODEL, point, QUEUED, True, 12, 1000).repeated < 1000 * repeated
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("shape", [Shape(32, 16), QUEUED])
 def test_an_action_that_was_not_seen_to_be_enabled_is_left_to_the_generic_engine(monkeypatch, shape):
     flash = len(lamps.MODEL.actions) + 1  # two of those before it have two words
@@ -179,6 +180,7 @@ def test_an_action_that_was_not_seen_to_be_enabled_is_left_to_the_generic_engine
     assert 20 < fuzz.compare(lamps.MODEL, lamps.POINT, shape, True, 14, 1000).repeated < 500
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("shape", [Shape(32, 16), QUEUED])
 def test_what_the_bits_drawn_leave_open_is_left_to_the_generic_engine(monkeypatch, shape):
     """Here 6 bits are drawn rather than 32, so that they often do."""

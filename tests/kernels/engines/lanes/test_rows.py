@@ -31,6 +31,7 @@ from tests.support import point_of
 pytestmark = pytest.mark.usefixtures("no_kernels_at_hand")
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("shape", [OF_16_BITS, QUEUED])
 def test_runs_too_long_for_what_counts_their_steps_change_no_result(monkeypatch, shape):
     """There is room for 20 steps: runs that take as many are repeated, and no others."""
@@ -71,6 +72,7 @@ def test_a_model_without_invariants(shape):
     fuzz.compare(model, point_of(kafka), shape, True, 6, 100)
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("num_runs", [1, 15, 16, 17, 31, 32, 33, 64, 65, 100])
 @pytest.mark.parametrize("shape", [OF_16_BITS, QUEUED])
 def test_every_run_has_its_row_however_many_there_are(monkeypatch, shape, num_runs):
@@ -90,6 +92,7 @@ def test_every_run_has_its_row_however_many_there_are(monkeypatch, shape, num_ru
     assert (scratch[-beside:] == -1).all()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("name", "watched", "exposed"), [("compaction", (0, 2), ()), ("bookkeeper", (6,), (6,))])
 @pytest.mark.parametrize("shape", [OF_16_BITS, QUEUED])
 def test_rows_tell_when_invariants_broke_and_for_how_long(name, watched, exposed, shape):
@@ -102,6 +105,7 @@ def test_rows_tell_when_invariants_broke_and_for_how_long(name, watched, exposed
     assert list(found.kernel.columns) == list(columns_of(model, watched, exposed))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("timed", [True, False])
 @pytest.mark.parametrize("name", ["compaction", "bookkeeper"])
 def test_numpy_adds_up_rows_as_compiled_code_does(monkeypatch, name, timed):
