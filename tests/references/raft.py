@@ -97,10 +97,22 @@ def discard(s: SpecState, v: Values, m: Message, **changes: Any) -> SpecState:
     return s._replace(messages=frozen(without(dict(s.messages), m, v)), **changes)
 
 
-def receivable(s: SpecState, kind: type, equal_term: bool) -> Iterator[Any]:
+def panics(s: SpecState, v: Values, i: int) -> bool:
+    """Whether a leader's heartbeat tells i to commit what i acknowledged and has lost."""
+    leaders = [k for k in servers(s) if s.state[k] == LEADER and s.currentTerm[k] >= s.currentTerm[i]]
+    committed = max((min(s.matchIndex[k][i], s.commitIndex[k]) for k in leaders), default=0)
+    return v["panic_on_lost_log"] and s.state[i] == FOLLOWER and committed > len(s.log[i])
+
+
+def receivable(s: SpecState, v: Values, kind: type, equal_term: bool) -> Iterator[Any]:
     for m, count in s.messages:
         term = s.currentTerm[m.mdest]
-        if count > 0 and isinstance(m, kind) and (m.mterm == term if equal_term else m.mterm <= term):
+        if (
+            count > 0
+            and isinstance(m, kind)
+            and not panics(s, v, m.mdest)
+            and (m.mterm == term if equal_term else m.mterm <= term)
+        ):
             yield m
 
 
@@ -191,7 +203,8 @@ def learner_is_promoted(s: SpecState, v: Values) -> Successors:
 
 def timeout(s: SpecState, v: Values) -> Successors:
     for i in servers(s):
-        if s.electionCtr < v["max_elections"] and s.state[i] in (FOLLOWER, CANDIDATE) and i not in s.learner:
+        may = s.electionCtr < v["max_elections"] and not panics(s, v, i)
+        if may and s.state[i] in (FOLLOWER, CANDIDATE) and i not in s.learner:
             yield s._replace(
                 state=put(s.state, i, CANDIDATE),
                 currentTerm=put(s.currentTerm, i, s.currentTerm[i] + 1),
@@ -286,7 +299,7 @@ def advance_fsync_index(s: SpecState, v: Values) -> Successors:
 
 def update_term(s: SpecState, v: Values) -> Successors:
     for m, _ in s.messages:
-        if m.mterm > s.currentTerm[m.mdest]:
+        if m.mterm > s.currentTerm[m.mdest] and not panics(s, v, m.mdest):
             yield s._replace(
                 currentTerm=put(s.currentTerm, m.mdest, m.mterm),
                 state=put(s.state, m.mdest, FOLLOWER),
@@ -295,7 +308,7 @@ def update_term(s: SpecState, v: Values) -> Successors:
 
 
 def handle_request_vote_request(s: SpecState, v: Values) -> Successors:
-    for m in receivable(s, RequestVoteRequest, equal_term=False):
+    for m in receivable(s, v, RequestVoteRequest, equal_term=False):
         i, j = m.mdest, m.msource
         log_ok = m.mlastLogTerm > last_term(s.log[i]) or (
             m.mlastLogTerm == last_term(s.log[i]) and m.mlastLogIndex >= len(s.log[i])
@@ -306,7 +319,7 @@ def handle_request_vote_request(s: SpecState, v: Values) -> Successors:
 
 
 def handle_request_vote_response(s: SpecState, v: Values) -> Successors:
-    for m in receivable(s, RequestVoteResponse, equal_term=True):
+    for m in receivable(s, v, RequestVoteResponse, equal_term=True):
         i = m.mdest
         granted = s.votesGranted[i] | ({m.msource} if m.mvoteGranted else set())
         yield discard(s, v, m, votesGranted=put(s.votesGranted, i, granted))
@@ -318,14 +331,14 @@ def is_log_ok(s: SpecState, i: int, m: AppendEntriesRequest) -> bool:
 
 
 def reject_append_entries_request(s: SpecState, v: Values) -> Successors:
-    for m in receivable(s, AppendEntriesRequest, equal_term=False):
+    for m in receivable(s, v, AppendEntriesRequest, equal_term=False):
         i, term = m.mdest, s.currentTerm[m.mdest]
         if m.mterm < term or (m.mterm == term and s.state[i] == FOLLOWER and not is_log_ok(s, i, m)):
             yield from reply(s, v, AppendEntriesResponse(term, False, 0, i, m.msource), m)
 
 
 def accept_append_entries_request(s: SpecState, v: Values) -> Successors:
-    for m in receivable(s, AppendEntriesRequest, equal_term=True):
+    for m in receivable(s, v, AppendEntriesRequest, equal_term=True):
         i, log = m.mdest, s.log[m.mdest]
         if s.state[i] not in (FOLLOWER, CANDIDATE) or not is_log_ok(s, i, m):
             continue
@@ -348,7 +361,7 @@ def accept_append_entries_request(s: SpecState, v: Values) -> Successors:
 
 
 def handle_append_entries_response(s: SpecState, v: Values) -> Successors:
-    for m in receivable(s, AppendEntriesResponse, equal_term=True):
+    for m in receivable(s, v, AppendEntriesResponse, equal_term=True):
         i, j = m.mdest, m.msource
         if m.msuccess:
             following = put2(s.nextIndex, i, j, m.mmatchIndex + 1)

@@ -78,7 +78,7 @@ TLC = {
             "IsolationLimit": "max_isolations",
         },
     ),
-    "raft": Tlc(modules={"RaftFaults": {"lossy_network": False}}, constants={}),
+    "raft": Tlc(modules={name: {"lossy_network": False} for name in ("RaftFaults", "RaftGuarded")}, constants={}),
     "compaction": Tlc(
         modules={"compaction": {}},
         constants={

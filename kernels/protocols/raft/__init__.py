@@ -23,6 +23,8 @@ LIMITS = (
     "Elections and faults are few: runs that get stuck have used up their elections, which is the model's limit and no "
     "cluster's.",
     "Term and vote are on disk before a server answers; a server that restarts is back at once.",
+    "With `panic_on_lost_log` a follower that lost what it acknowledged stops at once, where etcd's stops at its next "
+    "heartbeat; nobody replaces it.",
     "The members of the group stay the same, but for a server with an empty disk, which may learn before it votes.",
     f"At most {ROOM[AppendRequest]} requests to append entries, and {ROOM[VoteRequest]} for votes, are on their way at "
     "once; others wait until there is room.",

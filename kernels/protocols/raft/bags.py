@@ -15,9 +15,9 @@ _SKIPPED = max(map(total_bits, ROOM)) + 1
 """Where a slot counts how many before it are dropped, while it is packed."""
 
 
-def is_there(slot):
-    """Whether a message is on its way, of what a slot has."""
-    return (slot != 0) & (slot & TAKEN == 0)
+def is_received(slot, panicked):
+    """Whether a message is on its way to a server that runs: not to one of `panicked`, a mask."""
+    return (slot != 0) & (slot & TAKEN == 0) & ((panicked >> ((slot >> 1) & 0b111)) & 1 == 0)
 
 
 def message(kind, slot):

@@ -20,6 +20,7 @@ CASES = Cases(
         {"heartbeats": True, "max_elections": 2, "max_crashes": 1, "max_steps": 150},
         {"servers": 1, "values": 3, "max_restarts": 2, "max_elections": 3, "horizon": 3.0},
         {"servers": 1, **_NO_FSYNC, "max_restarts": 2, "max_elections": 3},
+        {**_NO_FSYNC, "panic_on_lost_log": True, "rejoin_as_new": False, "max_disk_losses": 1, "max_restarts": 1},
     ),
     walks=(
         {"servers": 3, "values": 2, **_FAULTS},

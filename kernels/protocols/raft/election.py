@@ -1,5 +1,7 @@
 """Elections: Timeout, RequestVote, BecomeLeader, UpdateTerm and the handling of votes, of RaftFsync.tla."""
 
+from itertools import product
+
 from quorisk.kernels.model import action
 from quorisk.kernels.ops import popcount, where
 from quorisk.kernels.protocols.fields import joined
@@ -8,7 +10,7 @@ from quorisk.kernels.protocols.raft.bags import (
     has_room,
     header,
     is_pair,
-    is_there,
+    is_received,
     message,
     pairs_of,
     with_sent,
@@ -26,6 +28,7 @@ from quorisk.kernels.protocols.raft.layout import (
     is_quorum,
     last_term,
     slots,
+    smaller,
     with_role,
 )
 
@@ -35,9 +38,25 @@ def one_message(state, params, *indices):
     return params.lossy_network
 
 
-def may_time_out(state, params, i):
+def panics(state, params):
+    """Panics: followers, a mask, that a leader tells to commit what they acknowledged to it and have lost."""
+    return only_if(params.panic_on_lost_log != 0, _panics, state)
+
+
+def _panics(state):
+    found = 0
+    for leader, i in product(range(MAX_SERVERS), range(MAX_SERVERS)):
+        leads = (state.role[leader] == LEADER) & (state.term[leader] >= state.term[i])
+        committed = smaller(state.match_index[leader, i], state.commit_index[leader])
+        has_lost = (state.role[i] == FOLLOWER) & (committed > state.length[i])
+        found |= where(leads & has_lost, 1 << i, 0)
+    return found
+
+
+def may_time_out(state, params, i, panicked):
     """Timeout's guard."""
-    return (state.elections < params.max_elections) & (state.role[i] != LEADER) & (state.learners[i] == 0)
+    may = (state.elections < params.max_elections) & (state.role[i] != LEADER) & (state.learners[i] == 0)
+    return may & ((panicked >> i) & 1 == 0)
 
 
 def has_leader(state, i):
@@ -59,9 +78,9 @@ def start_election(state, i):
     )
 
 
-@each(SERVERS)
-def timeout_enabled(state, params, i):
-    return may_time_out(state, params, i) & (has_leader(state, i) == 0)
+@each(SERVERS, given=panics)
+def timeout_enabled(state, params, i, panicked):
+    return may_time_out(state, params, i, panicked) & (has_leader(state, i) == 0)
 
 
 @action(timeout_enabled, bounds=("max_elections",))
@@ -70,9 +89,9 @@ def timeout(state, params, i, lost):
     return start_election(state, i)
 
 
-@each(SERVERS)
-def false_timeout_enabled(state, params, i):
-    return may_time_out(state, params, i) & has_leader(state, i)
+@each(SERVERS, given=panics)
+def false_timeout_enabled(state, params, i, panicked):
+    return may_time_out(state, params, i, panicked) & has_leader(state, i)
 
 
 @action(false_timeout_enabled, "false timeout", rate_of="timeout", bounds=("max_elections",))
@@ -122,10 +141,10 @@ def become_leader(state, params, i, lost):
     return after
 
 
-@each(Things(len(ROOM)), Things(max(ROOM.values())))
-def update_term_enabled(state, params, kind, k):
+@each(Things(len(ROOM)), Things(max(ROOM.values())), given=panics)
+def update_term_enabled(state, params, kind, k, panicked):
     dest, _, term = header(state.messages, kind, k)
-    return term > state.term[dest]
+    return (term > state.term[dest]) & ((panicked >> dest) & 1 == 0)
 
 
 @action(update_term_enabled)
@@ -157,18 +176,19 @@ def answers_now(state, response):
 
 
 def answered(state, params):
-    """The pairs of which the first refused, or granted, its vote to the second in its present term."""
+    """The pairs of which the first refused, or granted, its vote to the second in its present term; who panics."""
     bag = state.messages.vote_responses
-    return [
+    pairs = [
         pairs_of(bag, VoteResponse, lambda m, granted=granted: answers_now(state, m) & (m.vote_granted == granted))
         for granted in (0, 1)
     ]
+    return [*pairs, panics(state, params)]
 
 
 @each(slots(VoteRequest), given=answered)
 def handle_request_vote_request_enabled(state, params, k, known):
     slot = state.messages.vote_requests[k]
-    return only_if(is_there(slot), _may_answer, state, message(VoteRequest, slot), known)
+    return only_if(is_received(slot, known[-1]), _may_answer, state, message(VoteRequest, slot), known)
 
 
 def _may_answer(state, request, known):
@@ -195,11 +215,11 @@ def handle_request_vote_request(state, params, k, lost):
     )
 
 
-@each(slots(VoteResponse))
-def handle_request_vote_response_enabled(state, params, k):
+@each(slots(VoteResponse), given=panics)
+def handle_request_vote_response_enabled(state, params, k, panicked):
     slot = state.messages.vote_responses[k]
     response = message(VoteResponse, slot)
-    return is_there(slot) & (response.term == state.term[response.dest])
+    return is_received(slot, panicked) & (response.term == state.term[response.dest])
 
 
 @action(handle_request_vote_response_enabled)

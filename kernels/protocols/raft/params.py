@@ -18,6 +18,7 @@ class Params(NamedTuple):
     resend: int
     rejoin_as_new: int
     heartbeats: int
+    panic_on_lost_log: int
     max_elections: int
     max_restarts: int
     max_crashes: int
@@ -56,6 +57,11 @@ PARAMETERS = (
     switch(
         "heartbeats",
         "a leader sends messages that are no news to its followers, too, so that runs do not end",
+        default=False,
+    ),
+    switch(
+        "panic_on_lost_log",
+        "a follower that has lost what it acknowledged stops while the leader lives that it told, as etcd does",
         default=False,
     ),
     Parameter("max_elections", "faults", (0, MAX_ELECTIONS), "elections that servers may start", default=1),

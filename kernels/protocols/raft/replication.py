@@ -4,8 +4,8 @@ from quorisk.kernels.model import action
 from quorisk.kernels.ops import popcount, where
 from quorisk.kernels.protocols.fields import joined
 from quorisk.kernels.protocols.instances import each, only_if
-from quorisk.kernels.protocols.raft.bags import has_room, is_pair, is_there, message, pairs_of, with_sent, without
-from quorisk.kernels.protocols.raft.election import answers_now, one_message
+from quorisk.kernels.protocols.raft.bags import has_room, is_pair, is_received, message, pairs_of, with_sent, without
+from quorisk.kernels.protocols.raft.election import answers_now, one_message, panics
 from quorisk.kernels.protocols.raft.layout import (
     CANDIDATE,
     ENTRY_BITS,
@@ -176,7 +176,7 @@ def append_response(state, request, success):
 
 def replied_now(state, params):
     """The pairs of which the first refused the second in its present term, and then those that accepted, by match
-    index."""
+    index; who panics."""
 
     def pairs(success, index):
         return pairs_of(
@@ -185,7 +185,7 @@ def replied_now(state, params):
             lambda m: answers_now(state, m) & (m.success == success) & (m.match_index == index),
         )
 
-    return [pairs(0, 0), *(pairs(1, index) for index in range(MAX_VALUES + 1))]
+    return [pairs(0, 0), *(pairs(1, index) for index in range(MAX_VALUES + 1)), panics(state, params)]
 
 
 def may_reply(state, response, known):
@@ -199,7 +199,7 @@ def may_reply(state, response, known):
 @each(slots(AppendRequest), given=replied_now)
 def reject_append_entries_request_enabled(state, params, k, known):
     slot = state.messages.append_requests[k]
-    return only_if(is_there(slot), _refuses, state, message(AppendRequest, slot), known)
+    return only_if(is_received(slot, known[-1]), _refuses, state, message(AppendRequest, slot), known)
 
 
 def _refuses(state, request, known):
@@ -219,7 +219,7 @@ def reject_append_entries_request(state, params, k, lost):
 @each(slots(AppendRequest), given=replied_now)
 def accept_append_entries_request_enabled(state, params, k, known):
     slot = state.messages.append_requests[k]
-    return only_if(is_there(slot), _accepts, state, message(AppendRequest, slot), known)
+    return only_if(is_received(slot, known[-1]), _accepts, state, message(AppendRequest, slot), known)
 
 
 def _accepts(state, request, known):
@@ -249,11 +249,11 @@ def accept_append_entries_request(state, params, k, lost):
     )
 
 
-@each(slots(AppendResponse))
-def handle_append_entries_response_enabled(state, params, k):
+@each(slots(AppendResponse), given=panics)
+def handle_append_entries_response_enabled(state, params, k, panicked):
     slot = state.messages.append_responses[k]
     response = message(AppendResponse, slot)
-    return is_there(slot) & (response.term == state.term[response.dest])
+    return is_received(slot, panicked) & (response.term == state.term[response.dest])
 
 
 @action(handle_append_entries_response_enabled)

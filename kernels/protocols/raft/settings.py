@@ -34,6 +34,12 @@ SETTINGS = (
         "`variant.rejoin_as_new`",
         "off where a wiped member comes back under its old name with its old id",
     ),
+    Setting(
+        "`--initial-cluster-state` (etcd), of a wiped member that starts under its old name",
+        "`variant.rejoin_as_new`, `variant.panic_on_lost_log`",
+        "`new` is refused until it is added as a new member: the first on. `existing` takes part once its leader is "
+        "gone, and panics until then: the first off, the second on",
+    ),
     Setting("pre-vote, check-quorum", "not modelled", "they make false timeouts rarer: `rates.false_timeout`"),
     Setting("snapshots, compaction of the log", "not modelled"),
 )

@@ -8,6 +8,7 @@ from typing import Any
 
 from quorisk.kernels.protocols.raft import MODEL, spec
 from quorisk.kernels.protocols.raft.describe import spec_state
+from quorisk.kernels.protocols.raft.election import panics
 from quorisk.kernels.protocols.raft.layout import State
 from quorisk.kernels.telling import Message, Note, Told, listed
 
@@ -45,10 +46,11 @@ def tell(state: State, params: Any, action: str, instance: int, after: State) ->
     """The step from `state` to `after` that this action made."""
     before, then = spec_state(state, params), spec_state(after, params)
     was, now = _on_their_way(before), _on_their_way(then)
+    notes = tuple(_notes(before, then, panics(state, params), panics(after, params)))
     if action in _DOWN:
         what_failed = WORDS[action].format(one=_server(instance))
         over = participants(params) if action == "cluster_loses_power" else (_server(instance),)
-        return Told(what_failed, notes=(Note(over, what_failed), *_notes(before, then)))
+        return Told(what_failed, notes=(Note(over, what_failed), *notes))
     taken = sorted(was - now, key=repr)
     would_send = _ACTIONS[action].apply(state, params, instance, 0)
     lost = sorted(_on_their_way(spec_state(would_send, params)) - now - was, key=repr)
@@ -61,7 +63,7 @@ def tell(state: State, params: Any, action: str, instance: int, after: State) ->
         received=tuple(map(_message, taken)),
         sent=tuple(map(_message, sorted(now - was, key=repr))),
         lost=tuple(map(_message, lost)),
-        notes=tuple(_notes(before, then)),
+        notes=notes,
     )
 
 
@@ -125,10 +127,12 @@ def _label(m: spec.Message) -> str:
     return f"term {m.mterm}: " + (f"have all up to {m.mmatchIndex}" if m.msuccess else "refused")
 
 
-def _notes(before: spec.SpecState, then: spec.SpecState) -> Iterator[Note]:
+def _notes(before: spec.SpecState, then: spec.SpecState, panicked: int, panicking: int) -> Iterator[Note]:
     acknowledged = [v for v, acked in enumerate(then.acked) if acked and not before.acked[v]]
     for i in range(len(then.log)):
         news = list(_news(before, then, i))
+        if (panicking & ~panicked) >> i & 1:
+            news.append("panics: its leader tells it to commit what it has lost")
         if then.commitIndex[i] > before.commitIndex[i] and then.state[i] == spec.LEADER and acknowledged:
             news.append(f"acknowledges {listed(map(value_name, acknowledged))}")
         yield from (Note((_server(i),), text) for text in news)

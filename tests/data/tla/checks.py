@@ -2,10 +2,12 @@
 
     python -m tests.data.tla.checks [NAME...]            rows of rows.py: of ROWS, or those named
     python -m tests.data.tla.checks --operated           those of OPERATED
+    python -m tests.data.tla.checks --guarded            those of GUARDED
     python -m tests.data.tla.checks --unchanged FILE...  rows of other files anew, with all that FLUSH.md adds off
 
 Environment, besides that of tlc.py: BOOKKEEPER_TLA, the folder of BookKeeperStriped.tla and MessagePassingF.tla; KT,
-the folder kafka_data_replication/kraft; KAFKA_TLA, that of KafkaReplication.tla. README.md says where they come from.
+the folder kafka_data_replication/kraft; KAFKA_TLA, that of KafkaReplication.tla; RAFT_TLA, that of RaftFaults.tla.
+README.md says where they come from.
 """
 
 import json
@@ -16,9 +18,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.data.tla import bookkeeper, kafka, kraft, operations
+from tests.data.tla import bookkeeper, kafka, kraft, operations, raft
 from tests.data.tla.patching import Module
-from tests.data.tla.rows import OPERATED, ROWS, Row
+from tests.data.tla.rows import GUARDED, OPERATED, ROWS, Row
 from tests.data.tla.tlc import Check, run
 
 MODEL_VALUES = (
@@ -54,6 +56,8 @@ EXTENDED = ("BookKeeperFaults", "BookKeeperStriped", "kafka_replication", "Kafka
 def check_of(row: Row) -> Check:
     """The module and the constants that a row means, with what it does not give off."""
     module = row["module"]
+    if module == raft.MODULE:
+        return raft.check_of(row)
     if "BookKeeper" in module:
         return check_of_bookies(row)
     for version in kraft.VERSIONS.values():
@@ -129,9 +133,9 @@ def main(arguments: list[str]) -> None:
             if row["module"].startswith(EXTENDED):
                 print(row["name"], *list(unchanged(row)) or ["unchanged"], sep=": ", flush=True)
         return
-    rows = (
-        OPERATED if arguments == ["--operated"] else [r for r in (*ROWS, *OPERATED) if r["name"] in arguments] or ROWS
-    )
+    tables = {"--operated": OPERATED, "--guarded": GUARDED}
+    named = [row for row in (*ROWS, *OPERATED, *GUARDED) if row["name"] in arguments]
+    rows = tables.get(" ".join(arguments), named or ROWS)
     found = []
     for row in rows:
         found.append(row | run(check_of(row)))

@@ -1,4 +1,4 @@
-"""The table of tests/data/tlc_flush.json: which modules with flushes TLC is to look at, with which constants.
+"""The tables of tests/data/tlc_flush.json, tlc_operations.json and tlc_raft_guarded.json: what TLC is to look at.
 
 What a row does not give is off; KRaft's rows name both versions' limits after KIP-966's, as tlc_kraft.json does.
 """
@@ -56,6 +56,22 @@ def replicas(name: str, variant: str, sizes: tuple[int, ...], restarts: int) -> 
     return {"name": name, "module": f"{variant}Flush", "constants": constants}
 
 
+def servers(name: str, sizes: tuple[int, int], elections: int, **given: bool | int) -> Row:
+    """A row of RaftGuarded: servers and values; followers that have lost what they acknowledged panic."""
+    fsync = (
+        "leader_fsync_before_append_entries",
+        "leader_fsync_before_include_in_quorum",
+        "follower_fsync_before_reply",
+    )
+    variant: Row = dict.fromkeys((*fsync, "rejoin_as_new", "heartbeats"), False) | {"resend": True}
+    faults: Row = dict.fromkeys(("max_restarts", "max_crashes", "max_disk_losses", "max_outages"), 0)
+    variant |= {key: value for key, value in given.items() if key in variant} | {"panic_on_lost_log": True}
+    faults |= {key: value for key, value in given.items() if key in faults} | {"max_elections": elections}
+    model = dict(zip(("servers", "values"), sizes, strict=True))
+    return {"name": name, "module": "RaftGuarded", "model": model, "variant": variant, "faults": faults}
+
+
+SYNCED: Row = {"leader_fsync_before_include_in_quorum": True, "follower_fsync_before_reply": True}
 NO_SYNC: Row = {"journal_sync": False}
 NO_WRITE: Row = {"journal_write": False}
 NOTICED: Row = {"fence_on_unclean_shutdown": True, "limbo_on_unclean_shutdown": True}
@@ -115,6 +131,13 @@ ROWS = (
     replicas("kip101_restart", "Kip101", (2, 1, 2, 2), 1),
     replicas("kip320_restart", "Kip320", (2, 2, 2, 2), 1),
     replicas("kip320_restart_of_three", "Kip320", (3, 1, 1, 2), 1),
+)
+GUARDED = (
+    servers("guarded_disk", (2, 1), 1, max_disk_losses=1, **SYNCED),
+    servers("guarded_restart_no_fsync", (2, 1), 1, max_restarts=1, resend=False, heartbeats=True),
+    servers("guarded_disk_crash", (2, 1), 1, max_disk_losses=1, max_crashes=1, resend=False, **SYNCED),
+    servers("guarded_two_values", (2, 2), 1, max_disk_losses=1, resend=False),
+    servers("guarded_two_elections", (2, 1), 2, max_disk_losses=1, resend=False),
 )
 OPERATED = (
     operated("kip966_stall", "kip966", MIN_1, **STALL),
