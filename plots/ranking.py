@@ -33,7 +33,8 @@ _NO_TARGET = "no target was set"
 _ROW_IN, _AROUND_IN, _WIDTH_IN = 0.31, 1.25, 7.6
 _ARROW = 0.55
 """An upper bound's arrow goes down to this part of it."""
-_SHORTEST_IN = 3.0
+_SHORTEST_IN, _NARROWEST = 3.0, 2.0
+"""Least height of the figure, and the least ratio of the axis' ends."""
 
 
 def ranking_figure(
@@ -89,6 +90,10 @@ def ranking(
     for label, design in zip(axes.get_yticklabels(), found, strict=True):
         label.set_fontweight("bold" if picks and design.settings == picks[0].settings else "normal")
     axes.grid(axis="y", visible=False)
+    low, high = axes.get_xlim()
+    if high < _NARROWEST * low:
+        middle = math.sqrt(low * high)
+        axes.set_xlim(middle / _NARROWEST, middle * _NARROWEST)
     log_ticks(axes.xaxis)
     beside(axes, [_note(design, picks) for design in found])
     return axes

@@ -8,6 +8,8 @@ from quorisk.say import numbers
 
 SMALL = 0.05
 """An elasticity below which twice as high changes losses by less than 4 %: that is not worth a sentence."""
+_NOTHING = 1e-4
+"""A change of losses that is told as none."""
 _NEAR = 0.1
 _MOST = 6
 """Sentences."""
@@ -36,7 +38,7 @@ def sentences(elasticities: Mapping[str, float | None]) -> list[str]:
     said = [sentence(key, known[key]) for key in told]
     if others := ranked[len(told) :]:
         most = 2 ** abs(known[others[0]]) - 1
-        change = f"changes them by more than {_percent(_above(most))}" if most > 1e-9 else "changes them"
+        change = f"changes them by more than {_percent(_above(most))}" if most > _NOTHING else "changes them"
         said.append(f"No {'other' if told else 'rate'} {change} when it is twice as high.")
     return said
 

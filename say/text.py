@@ -21,12 +21,17 @@ _SHORT = {
     "variant.unclean_leader_election": "unclean elections",
     "model.ack_quorum": "AQ",
     "faults.message_loss": "message loss",
+    "variant.follower_fsync_before_reply": "followers' fsync",
+    "variant.leader_fsync_before_include_in_quorum": "leader's fsync",
+    "variant.rejoin_as_new": "rejoining as new",
 }
 _EVENTS = "cluster.events."
 _MEANT = {"kip966": "ELR", "v3_5": "without ELR"}
 """Versions of a protocol by what they have: such a value stands for itself, without its key."""
 _QUORUMS = ("model.ensemble_size", "model.write_quorum", "model.ack_quorum")
 """Sizes that are named together where all are known: 3/3/2."""
+_FSYNCS = ("variant.follower_fsync_before_reply", "variant.leader_fsync_before_include_in_quorum")
+"""Switches that are named together where both are alike: fsync off."""
 CAUSES = {
     "single_losses": "a node lost alone",
     "thin_entries": "entries left with few copies",
@@ -89,10 +94,16 @@ def settings(given: Mapping[str, Any], keys: Iterable[str]) -> str:
     if set(_QUORUMS[1:]) <= set(named) and _QUORUMS[0] in given:
         parts.append("/".join(value(given[key]) for key in _QUORUMS))
         named = [key for key in named if key not in _QUORUMS]
-    return ", ".join([*parts, *(_setting(key, given[key], TIME_UNIT in given) for key in named)])
+    fsync = []
+    if set(_FSYNCS) <= set(named) and len({bool(given[key]) for key in _FSYNCS}) == 1:
+        fsync = [f"fsync {value(given[_FSYNCS[0]])}"]
+        named = [key for key in named if key not in _FSYNCS]
+    return ", ".join([*parts, *(_setting(key, given[key], TIME_UNIT in given) for key in named), *fsync])
 
 
 def _setting(key: str, given: Any, physical: bool) -> str:
+    if key == "model.servers":
+        return numbers.counted(int(given), "server")
     return _MEANT.get(str(given)) or f"{name(key)} {said(key, given, physical)}"
 
 

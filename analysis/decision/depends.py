@@ -32,6 +32,8 @@ STEP = 1.1
 _FINE = 1.0 + 1e-6
 """The same where a scenario's incidents follow from it in closed form."""
 _ALMOST = 1.0 - 1e-16
+_LITTLE = 0.01
+"""A scenario's incidents, relative to the cluster's, below which unknown elasticities of it count as 0."""
 
 
 class Yearly(NamedTuple):
@@ -189,11 +191,16 @@ def _of_cluster(
         if up is None or down is None or ways[0].value == ways[1].value:
             return key, value, None
         span = math.log(ways[0].value / ways[1].value)
-        return key, value, _Sums(*(each / span for each in up.plus(down, -1.0)))
+        return key, value, _Sums(*(_between(*ends) / span for ends in zip(up, down, strict=True)))
 
     for told in side_by_side(slope, placed.figures(experiment.given - experiment.follows), num_cores()):
         if told:
             yield told
+
+
+def _between(up: float, down: float) -> float:
+    """A difference, as a power law that passes through both ends has it in their middle."""
+    return math.sqrt(up * down) * math.log(up / down) if up > 0.0 and down > 0.0 else up - down
 
 
 def _by_scenario(experiment: Experiment) -> dict[str, GridPoint]:
@@ -230,9 +237,10 @@ def _lost(
         before, now = (dotted_values(experiment.model, points[name].point) for points in (here.points, way.points))
         for key, elasticity in found[name].elasticities.items():
             if now[key] != before[key] and part.p:
-                if elasticity is None:
+                if elasticity is not None:
+                    logarithm += elasticity * math.log(now[key] / before[key])
+                elif _year(part).incidents > _LITTLE * losses.incidents.value:
                     return None
-                logarithm += elasticity * math.log(now[key] / before[key])
         p = min(1.0, part.p * math.exp(logarithm))
         total = total.plus(_year(part._replace(per_year=event.per_year, hits=event.hits, p=p)))
     return total

@@ -241,7 +241,7 @@ def designs(rows: pd.DataFrame) -> list[Design]:
     fault_keys = text.independent(rows, [key for key in choose.faults(keys) if key != text.SCENARIO])
     named = _named(rows, design_keys)
     groups: dict[tuple[Any, ...], dict[tuple[Any, ...], list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
-    told = [name for name in rows if name in (*_TOLD, _ENSEMBLE) or name.startswith(BY_CAUSE)]
+    told = [name for name in rows if name in (*_TOLD, _ENSEMBLE, text.TIME_UNIT) or name.startswith(BY_CAUSE)]
     columns = dict.fromkeys([*design_keys, *fault_keys, *years.COUNTED, *years.SUMMED, *told])
     for row in rows[list(columns)].to_dict("records"):
         faults = groups[tuple(row[key] for key in design_keys)]

@@ -40,6 +40,8 @@ def summary(found: Sequence[Design], target: float, sure: Doubt | None, flips: S
     picks = verdict.choice(list(found), target)
     design = picks[0] if picks else found[0]
     standing = "recommended" if picks else "the safest, not recommended" if len(found) > 1 else "not recommended"
+    if not verdict.has_targets(list(found), target):
+        standing = "the first by rank; no target is set" if len(found) > 1 else "no target is set"
     named = f"{design.settings or 'this design'} ({standing})"
     p_any = _p_any(design)
     facts = [

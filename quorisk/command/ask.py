@@ -285,15 +285,15 @@ def trace_verb(
         found = find.asked_for(experiment, invariant, run, saved, memory_bytes, tell)
     replayed = found.trace and trace.replay(found.trace)
     answer = json_file.as_json(*found, replayed.verdict if replayed else "")
+    if first and not as_json:
+        from quorisk.command import show_year
+
+        show_year.likeliest(first, experiment, bool(found.trace), show.console(stderr=chosen != "words"))
     if found.trace and replayed:
         text = as_text(answer) if chosen == "json" else formats.FORMATS[chosen](found.trace, replayed)
         if out:
             files.write(out, text.encode(), "out")
         elif not as_json:
-            if first:
-                from quorisk.command import show_year
-
-                show_year.likeliest(first, experiment, show.console(stderr=chosen != "words"))
             typer.echo(text, nl=False)
     if as_json:
         print_json({**(first.as_json() if first else {}), **answer})

@@ -18,6 +18,8 @@ _SHARE = 0.05
 """Of losses, from which on it is told how a scenario loses data."""
 _MOST_SETS = 5
 """Of kinds of faults that losses are made of."""
+_FLAT = 5e-5
+"""An elasticity that is told as 0."""
 _MOST_ROWS = 12
 """Of a table: what matters less is counted in a line."""
 
@@ -74,7 +76,7 @@ def _table(
         said = "not known" if value is None else _signed(value)
         if interval and interval[0] < interval[1]:
             said += f" {_signed(interval[0])} to {_signed(interval[1])}"
-        twice = "" if value is None else f"× {numbers.plain(2**value)}"
+        twice = "" if value is None else f"× {numbers.plain(2**value) if abs(value) >= _FLAT else 1}"
         table.add_row(key, _value(key, values[key], physical), said, twice)
     out.print(table)
     if more := len(ranked) - len(shown):
@@ -82,7 +84,7 @@ def _table(
 
 
 def _signed(value: float) -> str:
-    return f"{value:+.4f}".replace("-", "−") if abs(value) >= 5e-5 else "0"
+    return f"{value:+.4f}".replace("-", "−") if abs(value) >= _FLAT else "0"
 
 
 def _value(key: str, value: float, physical: bool) -> str:

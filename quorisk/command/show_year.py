@@ -88,15 +88,15 @@ def variants(found: Mapping[str, Whole], out: Console) -> None:
     )
 
 
-def likeliest(found: Whole, experiment: Experiment, out: Console) -> None:
-    """Prints what a design loses in a year, because of what most often, and what of that is shown."""
+def likeliest(found: Whole, experiment: Experiment, is_shown: bool, out: Console) -> None:
+    """Prints what a design loses in a year, because of what most often, and what of that is shown, if anything."""
     first(found, out)
     total = math.fsum(found.by_cause.values())
     if not total:
         return
     cause = max(found.by_cause, key=lambda each: found.by_cause[each])
     shown = experiment.points[0].scenario
-    how = "" if shown == cause else f" Shown for one entry{f' in scenario {shown}' if shown else ''}:"
+    how = "" if shown == cause or not is_shown else f" Shown for one entry{f' in scenario {shown}' if shown else ''}:"
     out.print(f"The likeliest incident ({numbers.share(found.by_cause[cause] / total)} of them): {cause}.{how}")
 
 

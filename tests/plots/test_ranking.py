@@ -74,3 +74,12 @@ def test_what_is_proved_has_no_place_and_many_designs_leave_some_out():
     figure = ranking.ranking_figure(made([5 + i for i in range(40)]), 1.0, "P", "")
     assert figure is not None
     assert "16 of 40" in str(figure.subfigs[1].get_label())
+
+
+def test_a_line_of_next_to_no_length_has_an_axis_that_can_be_read():
+    found = made([200])
+    worst = found[0].worst | {"p": 0.0198, "low": 0.0198 * (1 - 1e-12), "high": 0.0198 * (1 + 1e-12)}
+    figure = ranking.ranking_figure([found[0]._replace(points=[worst], worst=worst)], math.inf, "P", "")
+    assert figure is not None
+    low, high = all_axes(figure)[0].get_xlim()
+    assert high / low == pytest.approx(4.0)

@@ -1,5 +1,7 @@
 """What a report says first: the chosen design's risk, cause, doubt and cost, of made-up designs."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -96,3 +98,7 @@ def test_the_computations_interval_is_told_apart_from_the_rates_and_what_changes
 def test_it_stands_before_the_recommendation():
     html = report(frame([0, 30], **LOST_AT), [], PROVENANCE)
     assert 0 < html.index('<section id="summary">') < html.index('id="recommendation"')
+
+
+def test_without_a_target_nothing_is_recommended():
+    assert told(design(2e-3, **CLUSTER), math.inf)["design"] == "WQ 3 (no target is set)"

@@ -257,6 +257,15 @@ def test_a_switch_is_named_where_it_is_not_as_it_is_by_default():
     given |= {"variant.fencing": True, "variant.unclean": True}
     assert text.design(given | {"changed": "unclean on"}, list(given)) == "keys 2, unclean on"
     assert text.design(given, list(given)) == "keys 2"
+    off = {
+        "model.servers": 3,
+        **dict.fromkeys(text._FSYNCS, False),
+        "changed": "followers' fsync off, leader's fsync off",
+    }
+    assert text.design(off, list(off)[:-1]) == "3 servers, fsync off"
+    assert (
+        text.design(off | {text._FSYNCS[0]: True, "model.servers": 1}, list(off)[:-1]) == "1 server, leader's fsync off"
+    )
 
 
 def test_designs_of_which_nothing_was_lost_share_a_rank_however_many_runs_they_had():

@@ -202,6 +202,28 @@ def test_elasticities_are_those_of_differences_of_the_year_itself():
                 assert of[key] == pytest.approx(slope, abs=0.02, rel=0.02), (key, name)
 
 
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("write_quorum", "ack_quorum"), [(2, 2), (3, 2), (3, 3)])
+def test_elasticities_of_the_pulsar_cluster_are_those_of_differences_of_its_years(write_quorum, ack_quorum):
+    """To 1 %, or to the width of the interval, in which what failovers lose lies as well."""
+    quorums = {"ensemble_size": write_quorum, "write_quorum": write_quorum, "ack_quorum": ack_quorum}
+    given = quorisk.load_experiment(ROOT / "configs" / "pulsar.toml", quorums | {"bookies": write_quorum + 1})
+    found = depends.depends(given, 1 << 28, 1)
+    assert isinstance(found, depends.Yearly)
+    p = found.whole.p_any
+    width = (p.high - p.low) / p.value
+    figures = {key: value for key, value in found.values.items() if not key.startswith("rates.") and value}
+    assert len(figures) >= 12
+    assert found.of_entries["cluster.entries_per_second"] == pytest.approx(1.0, abs=1e-3)
+    for key, value in figures.items():
+        ends = [_moved(key, value, direction) for direction in (1, -1)]
+        unit = " s" if key.endswith(("delay", "retention", "lifetime")) else ""
+        up, down = (quorisk.cluster(given, [f"{key}={end!r}{unit}"], threads=1).designs[0].losses.p_any for end in ends)
+        slope = math.log(up.value / down.value) / math.log(ends[0] / ends[1])
+        if key.startswith("cluster.") or found.elasticities[key] is not None:
+            assert found.elasticities[key] == pytest.approx(slope, rel=0.01, abs=width), key
+
+
 def _moved(key: str, value: float, direction: int) -> float:
     return int(value) + direction if key == "cluster.nodes" else value * 1.05**direction
 
