@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 OPEN = 0.02
 """The width of an interval, relative to a design's losses a year, below which nothing more is learned."""
+OPEN_BESIDE = 0.2
+"""The same, relative to what others of its scenarios leave open."""
 COARSE = 0.1
 """Of P(any loss in a year), the precision at which it is seen whether it is above a target."""
 NO_SCENARIO = "cluster"
@@ -161,10 +163,10 @@ def events(experiment: Experiment) -> dict[str, Event]:
     }
 
 
-def enough_of(experiment: Experiment, found: Mapping[str, float]) -> dict[str, float]:
-    """Returns how wide an interval of P(data loss) may be that leaves little open of what a design loses in a year, for
-    each of its scenarios that happen beside its cluster and are not `found` yet; nothing where nothing is known of what
-    it loses. `found` is P(data loss) by point id."""
+def enough_of(experiment: Experiment, found: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+    """Returns how wide an interval of P(data loss) may be that leaves little open of what a design loses in a year, or
+    adds little to what others leave open, for each of its scenarios that happen beside its cluster and are not `found`
+    yet; nothing where nothing is known of what it loses. `found` has `p`, `low` and `high` by point id."""
     if not experiment.scenarios:
         return {}
     clusters = worst_clusters(experiment) if experiment.clusters else {}
@@ -173,10 +175,12 @@ def enough_of(experiment: Experiment, found: Mapping[str, float]) -> dict[str, f
     for design, points in by_design(experiment.points).items():
         weighed = [each for each in points if not is_replaced(experiment, each.scenario)]
         per_year = {each.point_id: happening[each.point_id].objects for each in weighed}
-        losses = math.fsum(often * found.get(name, 0.0) for name, often in per_year.items())
+        known = [(often, found[name]) for name, often in per_year.items() if name in found]
+        losses = math.fsum(often * each["p"] for often, each in known)
         losses += answers[design].losses.p_any.value if design in answers else 0.0
-        if losses:
-            widths |= {name: OPEN * losses / often for name, often in per_year.items() if often and name not in found}
+        left_open = math.fsum(often * (each["high"] - each["low"]) for often, each in known)
+        if enough := max(OPEN * losses, OPEN_BESIDE * left_open):
+            widths |= {name: enough / often for name, often in per_year.items() if often and name not in found}
     return widths
 
 

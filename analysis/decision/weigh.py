@@ -2,8 +2,10 @@
 
 import math
 import time
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
+from itertools import chain
 from operator import le
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +25,7 @@ from quorisk.analysis.estimate import rare
 from quorisk.analysis.estimate.ahead import compiling_head
 from quorisk.analysis.estimate.estimate import Estimate, estimate
 from quorisk.analysis.estimate.method import PILOT_RUNS, unknown_outcomes
+from quorisk.analysis.estimate.stopping import rule_of
 from quorisk.analysis.exact.exact import ExactResult, exact
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.grid import GridPoint, by_design
@@ -91,8 +94,8 @@ class Weigher:
         """By point of the last frame, the width of an interval that is enough."""
         self._too_large: set[str] = set()
         """Parameters of chains that did not fit, whatever the rates."""
-        self._not_fitting: list[tuple[int, ...]] = []
-        """The sizes and faults of those, whatever the variant: see MOST_TRIES."""
+        self._not_fitting = defaultdict[str | None, list[tuple[int, ...]]](list)
+        """By scenario the sizes and faults of those, whatever the variant: see MOST_TRIES."""
 
     @property
     def num_solved(self) -> int:
@@ -137,15 +140,20 @@ class Weigher:
             if early:
                 early.weighed(point, row)
 
-        for point in points:
-            if point.point_id not in self._enough and (known := self._exactly(_alone(experiment, point))):
-                took(point, known)
-                pace.took()
-        self._enough = enough_of(experiment, {name: each["p"] for name, each in found.items()})
+        def solved(points: Sequence[GridPoint]) -> list[dict[str, Any] | None]:
+            return [self._exactly(_alone(experiment, point)) for point in points]
+
+        tried = _by_scenario([point for point in points if point.point_id not in self._enough])
+        for batch, rows in zip(tried, side_by_side(solved, tried, self._threads), strict=True):
+            for point, known in zip(batch, rows, strict=True):
+                if known:
+                    took(point, known)
+                    pace.took()
+        self._enough = enough_of(experiment, found)
         others = [point for point in points if point.point_id not in found]
-        others = _large_first(experiment, others)
         _compile_engine(experiment, others)
-        numbers = {point.point_id: number for number, point in enumerate(others, len(found) + 1)}
+        batches = [_large_first(experiment, batch) for batch in _telling_first(experiment, others)]
+        numbers = {point.point_id: number for number, point in enumerate(chain.from_iterable(batches), len(found) + 1)}
 
         def weighed(point: GridPoint) -> dict[str, Any]:
             width = self._enough.get(point.point_id, 0.0)
@@ -153,8 +161,10 @@ class Weigher:
             pace.took()
             return row
 
-        for point, row in zip(others, side_by_side(weighed, others, self._threads), strict=True):
-            took(point, row)
+        for batch in batches:
+            for point, row in zip(batch, side_by_side(weighed, batch, self._threads), strict=True):
+                took(point, row)
+            self._enough |= enough_of(experiment, found)
         return found
 
     def _solve_clusters(self, experiment: Experiment, early: Early | None) -> None:
@@ -235,7 +245,7 @@ class Weigher:
         if point.point_id in self._solved:
             return self._solved[point.point_id]
         sizes, values = _sizes(alone, point), repr(point.point.values)
-        no_larger = sum(all(map(le, each, sizes)) for each in self._not_fitting)
+        no_larger = sum(all(map(le, each, sizes)) for each in self._not_fitting[point.scenario])
         too_large = values in self._too_large or no_larger >= MOST_TRIES
         if too_large or not rare.applies(point.point, alone.run):
             return None
@@ -244,7 +254,7 @@ class Weigher:
             self._solved[point.point_id] = _solved(exact(alone, self._memory_bytes, data_loss_alone=True))
         except ConfigError:
             self._too_large.add(values)
-            self._not_fitting.append(sizes)
+            self._not_fitting[point.scenario].append(sizes)
             return None
         return self._solved[point.point_id]
 
@@ -257,6 +267,8 @@ class Weigher:
                     found = self._estimate(alone._replace(run=alone.run._replace(method=method, runs=few)), enough)
                     if found["high"] - found["low"] <= enough:
                         return found
+        if enough and not alone.clusters and rule_of(alone.run) is None:
+            alone = alone._replace(run=alone.run._replace(precision=enough / 2))
         return self._estimate(alone, enough)
 
     def _estimate(self, alone: Experiment, enough: float) -> dict[str, Any]:
@@ -303,6 +315,24 @@ def _large_first(experiment: Experiment, points: Sequence[GridPoint]) -> list[Gr
     """The smallest, which compiles what all need, then the largest first: nobody waits for these alone."""
     by_size = sorted(points, key=lambda point: sum(_sizes(experiment, point)))
     return by_size[:1] + by_size[:0:-1]
+
+
+def _by_scenario(points: Sequence[GridPoint]) -> list[list[GridPoint]]:
+    """The first of the points, and then all others by scenario: in each the same chains fit, whoever is first."""
+    scenarios = dict.fromkeys(point.scenario for point in points)
+    others = [[each for each in points[1:] if each.scenario == scenario] for scenario in scenarios]
+    return [each for each in (list(points[:1]), *others) if each]
+
+
+def _telling_first(experiment: Experiment, points: Sequence[GridPoint]) -> list[list[GridPoint]]:
+    """The scenario of each design that happens most often, which mostly decides how much is open in the end, and then
+    all others, which need be no more precise than that leaves of use."""
+    if experiment.clusters or not experiment.scenarios:
+        return [list(points)]
+    happening = events(experiment)
+    of_designs = by_design(points).values()
+    first = {max(each, key=lambda point: happening[point.point_id].objects).point_id for each in of_designs}
+    return [[each for each in points if (each.point_id in first) == is_first] for is_first in (True, False)]
 
 
 def _row(experiment: Experiment, point: GridPoint) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from quorisk.analysis.experiment.tables import READERS
 from quorisk.kernels.engines import ENGINES
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import Model, Parameter, loses_messages
+from quorisk.kernels.protocols import registry
 
 MAX_RUNS, MAX_STEPS = 10**12, 10**9
 MAX_SEED = 2**63 - 1
@@ -227,6 +228,10 @@ def suggest(name: str, keys: Mapping[str, Key]) -> str:
     table, _, last = name.rpartition(".")
     if table in READERS:
         return f"[{table}] is the same for all points of a grid, and for all scenarios"
+    models = {other: keys_of(registry.load(other)).values() for other in registry.own()}
+    theirs = {other: {each for key in keys for each in (key.name, *key.called)} for other, keys in models.items()}
+    if others := [show(other) for other, names in theirs.items() if {name, name.partition(".")[2]} & names]:
+        return f"it is a key of protocol = {' or '.join(others)}"
     by_last = {key.partition(".")[2]: key for key in keys}
     near = difflib.get_close_matches(name, keys, 1, 0.75) or [
         by_last[match] for match in difflib.get_close_matches(last, by_last, 1, 0.75)

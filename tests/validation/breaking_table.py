@@ -5,10 +5,11 @@ invariant is broken or the ladder ends; a variant that breaks nothing is reporte
 
     python tests/validation/breaking_table.py bookkeeper
     python tests/validation/breaking_table.py kraft --under max_tail_losses=1 --only flush_every_message
+    python tests/validation/breaking_table.py raft --of servers=2,values=1,max_elections=2,max_restarts=1
 """
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Any
 
 import typer
@@ -35,16 +36,23 @@ def label(given: dict[str, Any]) -> str:
     return ", ".join(f"{k} {said.get(v, f'= {v}')}" for k, v in given.items()) or "as specified"
 
 
+def values_of(given: Iterable[str]) -> dict[str, int | str]:
+    return {key: int(value) if value.isdigit() else value for key, value in (each.split("=") for each in given)}
+
+
 def main(
     protocol: str,
     memory_gib: float = 4.0,
     under: Annotated[list[str] | None, typer.Option(help="KEY=VALUE that all configurations have")] = None,
     only: Annotated[list[str] | None, typer.Option(help="a switch; the others are left as they are")] = None,
+    of: Annotated[
+        list[str] | None, typer.Option(help="KEY=VALUE,...: a configuration; else the protocol's")
+    ] = None,
 ) -> None:
     """Prints the table for one protocol."""
     model = registry.load(protocol)
-    shared = {key: int(value) if value.isdigit() else value for key, value in (each.split("=") for each in under or ())}
-    ladder = [{**sizes, **shared} for sizes in LADDERS[protocol]]
+    ladder = [values_of(each.split(",")) for each in of or ()] or LADDERS[protocol]
+    ladder = [{**sizes, **values_of(under or ())} for sizes in ladder]
     tried = ["/".join(map(str, sizes.values())) for sizes in ladder]
     print(f"Configurations tried ({', '.join(ladder[0])}): {', '.join(tried)}\n")
     print("| variant | breaks | smallest configuration | depth | distinct states |")

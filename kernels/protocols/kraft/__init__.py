@@ -44,7 +44,7 @@ _normal = partial(in_normal_form, normal_form)
 
 MODEL = Model(
     name="kraft",
-    version=7,
+    version=8,
     parameters=PARAMETERS,
     conditions=CONDITIONS,
     make_params=make_params,

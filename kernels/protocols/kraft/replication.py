@@ -5,6 +5,7 @@ Instances: of fetch requests and responses, row of the follower + leader; of wri
 
 from quorisk.kernels.model import EVERYTHING, action
 from quorisk.kernels.ops import lowest_bit, popcount, when, where
+from quorisk.kernels.protocols.kraft.invariants import several
 from quorisk.kernels.protocols.kraft.layout import (
     ALL_VALUES,
     BODY_BITS,
@@ -225,24 +226,46 @@ def may_lose_power(state, params):
     return together | (state.tail_losses < params.max_tail_losses)
 
 
-def may_fail(state, params):
-    """Whether any fault may still happen."""
-    alone = (state.clean_shutdowns < params.max_clean_shutdowns) | (state.lossy_shutdowns < params.max_lossy_shutdowns)
-    others = (state.fencings < params.max_fencings) | (state.isr_shrinks < params.max_isr_shrinks)
-    others |= (state.reassignments < params.max_reassignments) | (state.stalls < params.max_stalls)
-    restarts = (state.rolls < params.max_rolls) | (state.to_restart != 0)
-    return alone | others | restarts | (state.isolations < params.max_isolations) | may_lose_power(state, params)
+def breakdowns_left(state, params):
+    """How many more faults may happen of those that take one broker, or one zone."""
+    crashes = params.max_clean_shutdowns + params.max_lossy_shutdowns + params.max_tail_losses
+    found = state.clean_shutdowns + state.lossy_shutdowns + state.tail_losses
+    return crashes - found + params.max_zone_outages - state.zone_outages
+
+
+def may_be_disturbed(state, params):
+    """Whether any other fault may still happen."""
+    found = (state.fencings < params.max_fencings) | (state.isr_shrinks < params.max_isr_shrinks)
+    found |= (state.reassignments < params.max_reassignments) | (state.stalls < params.max_stalls)
+    found |= (state.rolls < params.max_rolls) | (state.to_restart != 0)
+    return found | (state.isolations < params.max_isolations) | (state.outages < params.max_outages)
+
+
+def spares_a_copy(state, params):
+    """Whether a fault of one broker, or one zone, leaves all that was acknowledged in the ISR: all replicas have it, no
+    zone has two of them, and who joins the ISR is checked. With acks=1 a leader may have more than others."""
+    con, b = state.con, lowest_bit(state.con.leader | 1 << (MAX_BROKERS - 1))
+    checked = params.maximal_isr & params.check_broker_epochs
+    checked &= params.catch_up_to_high_watermark & params.catch_up_to_epoch_start
+    missing = ((state.pos_acked | state.consumed) * EVERY_BROKER) & rows(con.replicas) & ~state.logs
+    agreed = (row(state.local.isrs, b) == con.isr) & (row(state.local.maximal_isrs, b) == con.isr)
+    apart = several(params.zones & (con.replicas * EVERY_BROKER)) == 0
+    several_replicas = con.replicas & (con.replicas - 1) != 0
+    return (params.ack_all & checked != 0) & several_replicas & (missing == 0) & agreed & apart & (state.stalled == 0)
 
 
 def at_peace(state, params):
-    """Whether nobody will lead but who does: all brokers are up, heard and in sync, and no fault may happen any more.
+    """Whether nothing can be lost that was or will be written: all brokers are up, heard and in sync, and no fault may
+    happen any more but one, of which a copy is spared.
 
-    What is written from then on is never lost. So nothing is written, and runs of continuous writes end.
+    So nothing is written, until that fault happens, and runs of continuous writes end.
     """
     everyone, con = (1 << params.brokers) - 1, state.con
     up = (state.running == everyone) & (state.unfenced == everyone) & (con.isr == con.replicas) & (state.isolated == 0)
     led = (con.leader != 0) & (state.leaders == con.leader) & (con.adding | con.removing | state.pending == 0)
-    return up & led & (where(may_fail(state, params), 1, 0) == 0)
+    left = breakdowns_left(state, params)
+    safe = (left == 0) | ((left == 1) & spares_a_copy(state, params))
+    return up & led & safe & (where(may_be_disturbed(state, params), 1, 0) == 0)
 
 
 def tells_nothing_new(state, params, b):

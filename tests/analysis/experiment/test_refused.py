@@ -82,6 +82,17 @@ ERRORS = [
         "model.zzz = 1: there is no key model.zzz; "
         "[model] has bookies, clients, ensemble_size, write_quorum, ack_quorum, entries, inflight, racks, ledger",
     ),
+    (
+        "[faults]\nmax_stalls = 1",
+        [],
+        'faults.max_stalls = 1: there is no key faults.max_stalls; it is a key of protocol = "kraft"',
+    ),
+    (
+        '[rates]\n"replica.lag.time.max.ms" = 1',
+        [],
+        "rates.replica.lag.time.max.ms = 1: there is no key rates.replica.lag.time.max.ms; it is a key of protocol = "
+        '"kraft"',
+    ),
     ("[fault]\nmessage_loss = 0.1", [], "fault: no such table; did you mean faults?"),
     ("[folts]\nmessage_loss = 0.1", [], f"folts: no such table; there are {', '.join(TABLES)}"),
     ("[[rates]]\nclient_creates_ledger = 1", [], 'rates = [{"client_creates_ledger": 1}]: a table, [rates]'),

@@ -53,8 +53,9 @@ def without_late_requests(state: Any) -> Any:
 
 
 def all_the_time(state: Any, params: Any) -> tuple[Any, ...]:
-    """The writes of any leader, whatever others have, so that logs of all kinds are met; else the model's."""
-    busy = kraft_replication.at_peace(state, params) or state.sent == params.values
+    """The writes of any leader, whatever others have and whether anything may be lost, so that all kinds of logs are
+    met; else the model's."""
+    busy = state.sent == params.values
     return (kraft_replication.writable(state, params, 0 if busy else state.leaders & state.running),)
 
 
@@ -162,6 +163,46 @@ def test_kraft_states_of_one_normal_form_go_on_alike(given):
     # once nothing may lose power any more, what is on disk is forgotten
     states, classes = check_lumping(writes, params, 150, ("AckedRecordsAreOnDisk",))
     assert classes < states
+
+
+PEACE = [
+    ("follower_stalls", {"max_stalls": 1, "max_clean_shutdowns": 1, "unclean_leader_election": True}),
+    ("no_data_loss_unclean_shutdown", {"max_lossy_shutdowns": 1, "max_clean_shutdowns": 1, "version": "v3_5"}),
+    ("fence_broker", {"max_tail_losses": 1, "max_fencings": 1, "flush_every_message": False}),
+    ("roll_begins", {"max_zone_outages": 1, "max_rolls": 1, "zones": 3, "flush_every_message": False}),
+]
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize(("first", "given"), PEACE, ids=[first for first, _ in PEACE])
+def test_one_more_fault_at_peace_takes_nothing(first, given):
+    """Though the brokers are written to all the time, which the model does no more once they are at peace."""
+    writes, chance = kraft_writes(), random.Random(1)
+    params = params_of(
+        writes.model,
+        **{"brokers": 3, "replication_factor": 3, "min_isr": 1, "values": 6, "gated_rolls": False, **given},
+    )
+    last = 0
+    for _ in range(20):
+        state, faults, at_peace = writes.model.initial(params, 0), 0, False
+        for _ in range(150):
+            masks = [(each, each.enabled(state, params)) for each in writes.actions]
+            enabled = [(each, 64 * w + b) for each, mask in masks for w, word in enumerate(mask) for b in bits(word)]
+            if not enabled:
+                break
+            fault = 0.1 if at_peace else 0.0
+            weights = [(fault if faults else each.name == first) if each.fault else 1.0 for each, _ in enabled]
+            action, instance = chance.choices(enabled, weights)[0]
+            sent = action.sends(state, params, instance)
+            after = action.apply(state, params, instance, deposit(chance.getrandbits(6), sent))
+            state = class_of(after, writes, params)
+            faults += bool(action.fault)
+            last += at_peace and bool(action.fault)
+            at_peace |= bool(kraft_replication.at_peace(state, params))
+            if not all(each.holds(state, params) for each in writes.model.invariants if each.data_loss):
+                assert not at_peace
+                break
+    assert last > 5
 
 
 @pytest.mark.parametrize(
