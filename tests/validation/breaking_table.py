@@ -45,9 +45,7 @@ def main(
     memory_gib: float = 4.0,
     under: Annotated[list[str] | None, typer.Option(help="KEY=VALUE that all configurations have")] = None,
     only: Annotated[list[str] | None, typer.Option(help="a switch; the others are left as they are")] = None,
-    of: Annotated[
-        list[str] | None, typer.Option(help="KEY=VALUE,...: a configuration; else the protocol's")
-    ] = None,
+    of: Annotated[list[str] | None, typer.Option(help="KEY=VALUE,...: a configuration to search")] = None,
 ) -> None:
     """Prints the table for one protocol."""
     model = registry.load(protocol)
