@@ -34,7 +34,7 @@ _PROMISED: Mapping[str, tuple[str, str]] = {
 }
 """What designs promise and may be held to, in words: of one, and of several."""
 _LOST = ("nodes", "zones")
-_SIZES, _ENSEMBLE = ("model.bookies",), "model.ensemble_size"
+_SIZES, _ENSEMBLE = ("model.bookies", "model.brokers", "model.zones"), "model.ensemble_size"
 SAME = 0.01
 """Losses that differ by less, relatively, are no reason to choose: no rate is known that well."""
 

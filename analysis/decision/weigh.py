@@ -143,7 +143,9 @@ class Weigher:
         def solved(points: Sequence[GridPoint]) -> list[dict[str, Any] | None]:
             return [self._exactly(_alone(experiment, point)) for point in points]
 
-        tried = _by_scenario([point for point in points if point.point_id not in self._enough])
+        left = [point for point in points if point.point_id not in self._enough]
+        scenarios = dict.fromkeys(point.scenario for point in left)  # in each of which the same chains fit
+        tried = [left[:1], *([each for each in left[1:] if each.scenario == name] for name in scenarios)]
         for batch, rows in zip(tried, side_by_side(solved, tried, self._threads), strict=True):
             for point, known in zip(batch, rows, strict=True):
                 if known:
@@ -317,21 +319,13 @@ def _large_first(experiment: Experiment, points: Sequence[GridPoint]) -> list[Gr
     return by_size[:1] + by_size[:0:-1]
 
 
-def _by_scenario(points: Sequence[GridPoint]) -> list[list[GridPoint]]:
-    """The first of the points, and then all others by scenario: in each the same chains fit, whoever is first."""
-    scenarios = dict.fromkeys(point.scenario for point in points)
-    others = [[each for each in points[1:] if each.scenario == scenario] for scenario in scenarios]
-    return [each for each in (list(points[:1]), *others) if each]
-
-
 def _telling_first(experiment: Experiment, points: Sequence[GridPoint]) -> list[list[GridPoint]]:
     """The scenario of each design that happens most often, which mostly decides how much is open in the end, and then
     all others, which need be no more precise than that leaves of use."""
     if experiment.clusters or not experiment.scenarios:
         return [list(points)]
-    happening = events(experiment)
-    of_designs = by_design(points).values()
-    first = {max(each, key=lambda point: happening[point.point_id].objects).point_id for each in of_designs}
+    often = events(experiment)
+    first = {max(each, key=lambda point: often[point.point_id].objects).point_id for each in by_design(points).values()}
     return [[each for each in points if (each.point_id in first) == is_first] for is_first in (True, False)]
 
 

@@ -244,6 +244,7 @@ def _kraft(values: Mapping[str, Any]) -> Mapping[str, Any]:
     factors = sorted({min(3, nodes), *(factor for factor, _, _ in values["quorums"])})
     zones = min(racks, factors[0]) if racks > 1 and factors[0] > 1 else 0
     in_racks = "distinct_racks" if racks >= factors[-1] else "two_racks"
+    spread = zones and in_racks == "distinct_racks"
     numbers = {"partitions": f"{partitions:,}", "rack_losses": _in_rolls(_PER_RACK, partitions)}
     per_broker = {"value": _number(values["node_loss"]), "error_factor": 2}
     return {
@@ -254,8 +255,11 @@ def _kraft(values: Mapping[str, Any]) -> Mapping[str, Any]:
         "zones": zones,
         **({} if zones else {"rack_outages": ""}),
         "factors": factors,
+        "zones_of": f"\nzones = {factors}           # each replica in a rack of its own" if spread else "",
+        "and_zones": ', "zones == replication.factor"' if spread else "",
         "min_isrs": sorted({*(least for _, least, _ in values["quorums"]), *range(1, factors[-1])}),
         "broker_losses": _in_rolls(per_broker, partitions),
+        "crashes_under_lag": _toml({"value": float(f"{partitions * 9.5 / 4380:.3g}"), "error_factor": 10}),
         "rack_scenario": _part("kraft_rack", numbers) if zones else "",
     }
 
@@ -282,7 +286,7 @@ def _check_kraft(factor: int, min_isr: int, acks: str, nodes: int) -> None:
     if min_isr > factor:
         raise _wrong_quorums(said, "min ISR at most RF")
     if acks != "all":
-        raise _wrong_quorums(said, "acks all, as [cluster] does not count what a leader that fails has alone")
+        raise _wrong_quorums(said, "acks all, as [cluster] counts no leaders that fail; for 1: `quorisk init kraft` alone")
     _check_room("RF", factor, MOST_FACTOR, nodes)
 
 

@@ -88,6 +88,8 @@ def test_partitions_and_several_kinds_of_topics_of_kafka_are_in_the_file(tmp_pat
     experiment = load("kraft", answers, tmp_path)
     designs = {(each.varied["model.replication_factor"], each.varied["model.min_isr"]) for each in experiment.clusters}
     assert designs == {(2, 1), (2, 2), (3, 1), (3, 2)}
+    of_each = [each.point.values for each in experiment.points]
+    assert all(values["zones"] == values["replication_factor"] for values in of_each)  # a zone for each replica
     assert experiment.clusters[0].cluster.ledgers == pytest.approx(12_000, rel=1e-3)
     assert hazard(experiment, *BY_BROKER) == pytest.approx(12 * 12_000 * 0.0157, rel=0.005)
 
