@@ -286,7 +286,7 @@ def _check_kraft(factor: int, min_isr: int, acks: str, nodes: int) -> None:
     if min_isr > factor:
         raise _wrong_quorums(said, "min ISR at most RF")
     if acks != "all":
-        raise _wrong_quorums(said, "acks all, as [cluster] counts no leaders that fail; for 1: `quorisk init kraft` alone")
+        raise _wrong_quorums(said, "acks all, as [cluster] counts no crashes; for 1: `quorisk init kraft` alone")
     _check_room("RF", factor, MOST_FACTOR, nodes)
 
 
