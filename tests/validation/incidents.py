@@ -1,4 +1,4 @@
-"""Writes docs/incidents.md and the diagrams that it shows: python scripts/incidents.py [NAME ...]
+"""Writes docs/incidents.md and the diagrams that it shows: python tests/validation/incidents.py [NAME ...]
 
 Each incident's counterexample is found, and its probability estimated, as it was and with what prevents it, under the
 file's rates and under draws of what is known of them. With names, only these diagrams and figures are made again.
@@ -24,7 +24,7 @@ from quorisk.analysis.traces.formats import picture
 from quorisk.kernels.cores import num_cores
 from quorisk.say import numbers
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 PAGE, GALLERY = ROOT / "docs" / "incidents.md", ROOT / "docs" / "gallery" / "incidents"
 TEMPLATE = Path(__file__).with_suffix(".md.j2")
 FIGURES = GALLERY / "figures.json"
