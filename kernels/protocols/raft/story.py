@@ -104,7 +104,7 @@ def _acknowledged(values: list[int]) -> str:
 
 
 def _log(log: spec.Log) -> str:
-    return " ".join(f"{value_name(entry.value)}{entry.term}" for entry in log) or "empty"
+    return ", ".join(f"{value_name(entry.value)} (term {entry.term})" for entry in log) or "empty"
 
 
 def _on_their_way(s: spec.SpecState) -> set[spec.Message]:
@@ -147,7 +147,7 @@ def _news(before: spec.SpecState, then: spec.SpecState, i: int) -> Iterator[str]
         yield f"leads in term {then.currentTerm[i]}"
     gone = was[len(now) :] if now == was[: len(now)] else tuple(entry for entry in was if entry not in now)
     if gone:
-        yield f"loses {_log(gone)}"
+        yield f"loses {_log(gone)}" + (", not synced yet" if now == was[: before.fsyncIndex[i]] else "")
     if set(now) - set(was):
         yield f"log: {_log(now)}"
     if then.votesGranted[i] - before.votesGranted[i]:

@@ -88,26 +88,40 @@ def test_in_lockstep_with_the_reference(given):
         check_against_the_reference(state, params, values)
 
 
+def followed(state, params, *steps):
+    """Each state after actions by name: of the lowest instance, or of that given."""
+    actions = {action.name: action for action in MODEL.actions}
+    for name, *instance in (step if isinstance(step, tuple) else (step,) for step in steps):
+        lowest, *_ = bits(actions[name].enabled(state, params)[0])
+        state = actions[name].apply(state, params, *(instance or [lowest]), 0)
+        yield state
+
+
+ELECTED = ("timeout", "request_vote", "update_term", "handle_request_vote_request", "handle_request_vote_response")
+WRITTEN = ("client_request", "append_entries", "accept_append_entries_request", "handle_append_entries_response")
+ACKNOWLEDGED = (*ELECTED, "become_leader", *WRITTEN, "advance_fsync_index", "advance_commit_index")
+"""n1 leads and acknowledges a value that n2 has; n3 has not heard of it."""
+
+
 def test_a_wiped_follower_panics_until_its_leader_is_gone():
-    """As etcd's: n2 has acknowledged a value to n1 and comes back empty; n3 has not heard of the value."""
     given = {"rejoin_as_new": False, "panic_on_lost_log": True, "max_disk_losses": 1, "max_crashes": 1}
     values = values_of(MODEL, servers=3, values=1, max_elections=2, lossy_network=False, **given)
-    params, actions = MODEL.make_params(values), {action.name: action for action in MODEL.actions}
-    state = MODEL.initial(params, 0)
-
-    def follow(name, instance=None):
-        first, *_ = bits(actions[name].enabled(state, params)[0])
-        return actions[name].apply(state, params, first if instance is None else instance, 0)
-
-    elected = ["timeout", "request_vote", "update_term", "handle_request_vote_request", "handle_request_vote_response"]
-    written = ["client_request", "append_entries", "accept_append_entries_request", "handle_append_entries_response"]
-    for name in (*elected, "become_leader", *written, "advance_fsync_index", "advance_commit_index"):
-        state = follow(name)
-        assert panics(state, params) == 0
-    for name, instance, panicking in (("append_entries", None, 0), ("disk_is_lost", 1, 0b10), ("crash", 0, 0)):
-        state = follow(name, instance)
-        assert panics(state, params) == panicking
+    params = MODEL.make_params(values)
+    before = list(followed(MODEL.initial(params, 0), params, *ACKNOWLEDGED, "append_entries"))
+    assert not any(panics(state, params) for state in before)
+    wiped, crashed = followed(before[-1], params, ("disk_is_lost", 1), ("crash", 0))
+    assert (panics(wiped, params), panics(crashed, params)) == (0b10, 0)
+    for state in (before[-1], wiped, crashed):
         check_against_the_reference(state, params, values)
+    told = [note.text for note in tell(before[-1], params, "disk_is_lost", 1, wiped).notes]
+    assert told[1:] == ["loses A (term 2)", "panics: its leader tells it to commit what it has lost"]
+
+
+def test_a_report_says_that_what_is_lost_was_not_synced():
+    params = params_of(MODEL, servers=3, values=1, max_elections=2, max_restarts=1, **NO_FSYNC)
+    *_, before, after = followed(MODEL.initial(params, 0), params, *ACKNOWLEDGED, ("restart", 1))
+    told = [note.text for note in tell(before, params, "restart", 1, after).notes]
+    assert told == ["n2 loses power and starts again", "loses A (term 2), not synced yet"]
 
 
 def test_a_timeout_is_false_where_a_healthy_leader_is_there():
