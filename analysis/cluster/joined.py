@@ -216,6 +216,7 @@ def columns(found: Answer) -> dict[str, Any]:
     writing, rack_down = found.availability.writing, found.availability.rack_down
     columns["stops_with_node"] = writing.node_down if writing and not writing.has_room else 0.0
     columns["stops_with_rack"] = (rack_down.writing or 0.0) if rack_down and not rack_down.has_room else 0.0
+    columns["pauses_with_rack"] = (rack_down.writing or 0.0) if rack_down and rack_down.has_room else 0.0
     minutes = writing.minutes_per_year if writing else None
     columns["write_minutes_lost_per_year"] = math.inf if minutes is None else minutes
     return columns | {f"{BY_CAUSE}{name}": cause.incidents.value for name, cause in losses.by_cause.items()}

@@ -23,7 +23,7 @@ _TOLD = (
     "wants_losses_per_year", "wants_incident_entries_p99", *(f"{name}{end}" for name in COLUMNS for end in ENDS),
     "any_loss_method",
     "incident", "incident_p50", "incident_p99", "incident_p99_high", "incident_at_least", "cluster_at", "placement",
-    "at_random", "allowed_low", "allowed_high", "stops_with_one",
+    "at_random", "allowed_low", "allowed_high", "stops_with_one", "pauses_with_rack",
     *("stops_with_node", "stops_with_rack", "write_minutes_lost_per_year", "wants_write_minutes_lost_per_year"),
 )  # fmt: skip
 """Columns of a frame that a design is told from, if they are there (`analysis.decision.promises`)."""
@@ -105,6 +105,11 @@ class Design(NamedTuple):
             said.append(f"Any restart stops writes: {what} takes none while one {node} is down.")
         if part := worst.get("stops_with_rack", 0.0):
             said.append(f"While one rack is down, {numbers.share(min(part, 1.0))} of the data takes no writes.")
+        if part := worst.get("pauses_with_rack", 0.0):
+            part_said = numbers.share(min(part, 1.0))
+            said.append(
+                f"When a rack goes down, writes of {part_said} of the data wait until other nodes take the places."
+            )
         return said
 
     @property

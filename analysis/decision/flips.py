@@ -86,7 +86,9 @@ def _sides(what: str, value: float, chosen: str, by: Callable[[float], str], uni
 
 def _settings(rows: pd.DataFrame, chosen: str, target: float) -> Iterator[str]:
     """What would be chosen under one setting of the faults alone, where that is another design."""
-    faults = text.independent(rows, [key for key in choose.faults(text.varied(rows)) if key != text.SCENARIO])
+    by_design = rows.groupby(choose.design(text.varied(rows)), dropna=False)
+    keys = [key for key in choose.faults(text.varied(rows)) if key != text.SCENARIO]
+    faults = text.independent(rows, [key for key in keys if (by_design[key].nunique(dropna=False) > 1).any()])
     if not faults:
         return
     by_choice: dict[str, list[dict[str, Any]]] = {}

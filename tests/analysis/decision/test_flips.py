@@ -73,6 +73,10 @@ def test_what_would_be_chosen_under_some_of_the_faults_alone_is_told():
 
     assert alone(given) == []  # fewer copies are not chosen because runs cannot tell them apart
     assert alone(given.assign(wants_copies=1)) == ["If there were only message loss 0.01: keys 1."]
+    follows = {"faults.message_loss": 0.0, "rates.repair": given["model.keys"] * 0.5}
+    assert (
+        alone(given.drop_duplicates("model.keys").assign(wants_copies=1, **follows)) == []
+    )  # no fault: each design has its own
 
 
 def test_nothing_is_told_of_one_design_or_where_none_is_chosen():

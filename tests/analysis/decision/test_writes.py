@@ -81,3 +81,15 @@ def test_minutes_that_nobody_knows_meet_no_target():
     assert known.designs[0].worst["write_minutes_lost_per_year"] == pytest.approx(3 * 12 * 5 / 60, rel=1e-3)
     assert not known.designs[0].shortfalls()
     assert not any("Any restart" in each for each in known.words.sentences)  # another bookie takes the place
+
+
+def test_writes_that_wait_for_other_bookies_while_a_rack_is_down_are_told():
+    """45 bookies in three racks, each write set in two of them."""
+    cluster = {"nodes": 45, "racks": 3, "placement": "two_racks", "ledgers": 100, "entries_per_ledger": 1000}
+    cluster |= {"node_bytes": "1 GB", "repair_bandwidth": "100 MB/s", "node_loss": "2 % / year"}
+    model = {"bookies": 4, "clients": 1, "write_quorum": 3, "ack_quorum": 3, "entries": 1, "inflight": 1}
+    document = {"protocol": "bookkeeper", "model": model, "cluster": cluster, "targets": {"p_any_loss_per_year": 0.5}}
+    [design] = advise(build(document, "x.toml"), Weigher(1 << 26, 1)).designs
+    share = 1 - (math.comb(30, 3) - 2 * math.comb(15, 3)) / (math.comb(45, 3) - 3 * math.comb(15, 3))
+    assert design.worst["pauses_with_rack"] == pytest.approx(share, rel=1e-6)
+    assert design.writes_stop()[0].startswith("When a rack goes down, writes of ")
