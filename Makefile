@@ -71,7 +71,6 @@ gallery: $(STAMP) ## draw the README's figures from real sweeps
 	@for figure in loss_data_loss heat_map_data_loss; do \
 	    cp results/demo/figures/$$figure.svg $(GALLERY)/demo_$$figure.svg; done
 	@cp results/kafka_variants/figures/heat_map_data_loss.svg $(GALLERY)/kafka_variants_heat_map_data_loss.svg
-	@$(BIN)/quorisk compare configs/defect1.toml --ablation --set run.runs=1000000 --plot $(GALLERY)/ablation.svg
 
 # With little memory the counterexamples of BookKeeper come from random runs. The README's recovery of defect 2 tells the
 # metadata store of a new ensemble at once.
@@ -89,7 +88,7 @@ counterexamples: $(STAMP) ## draw the counterexamples of docs/gallery
 
 notebook: $(STAMP) ## run docs/notebook.ipynb again, and keep what its cells show
 	@$(BIN)/python -c 'import nbclient, nbformat; book = nbformat.read("docs/notebook.ipynb", 4); \
-	    nbclient.execute(book, timeout=600, record_timing=False, resources={"metadata": {"path": "."}}); \
+	    nbclient.execute(book, cwd=".", timeout=600, record_timing=False); \
 	    nbformat.write(book, "docs/notebook.ipynb")'
 
 bench: $(STAMP) ## measure the engines on this machine

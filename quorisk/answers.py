@@ -234,12 +234,6 @@ class Comparison(comparing.Result):
         `p_adjusted`."""
         return frame_of(comparing.rows(self))
 
-    def forest(self, invariant: str = DATA_LOSS, ax: "Axes | None" = None) -> "Axes":
-        """Draws how far each variant is from its baseline, into `ax` or the current axes, and returns them."""
-        from quorisk.plots.forest import forest
-
-        return forest(about(self.frame(), invariant), invariant, ax)
-
     def as_json(self) -> dict[str, Any]:
         """Returns what `quorisk compare --json` prints."""
         return dict(plain(self))

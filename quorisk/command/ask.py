@@ -15,7 +15,6 @@ from quorisk.command.app import (
     app,
     as_text,
     by_option,
-    figure_file,
     load,
     picking,
     print_json,
@@ -24,7 +23,6 @@ from quorisk.command.app import (
     tell_idle,
     tell_notes,
     whole_of,
-    write_figure,
 )
 from quorisk.kernels.errors import ConfigError
 
@@ -165,7 +163,6 @@ def compare_verb(
     ablation: Annotated[
         bool, typer.Option("--ablation", help="turn each mechanism off in turn, and compare with all on")
     ] = False,
-    plot: Annotated[Path | None, figure_file("a forest plot")] = None,
     scenario: Scenario = None,
     threads: Threads = None,
     strict: Strict = False,
@@ -191,8 +188,6 @@ def compare_verb(
 
     cores = threads or num_cores()
     if changed().asks_year:
-        if plot:
-            raise ConfigError("--plot: needs one scenario; pick it with --scenario NAME")
         _compare_years(
             compare.ablated(changed) if ablation else compare.one_by_one(changed, vary), strict, cores, as_json
         )
@@ -200,7 +195,7 @@ def compare_verb(
     plan = compare.ablation(changed) if ablation else compare.vary(changed, vary)
     tell_idle(plan.experiment, strict)
     tell_notes(plan.experiment)
-    _compare_variants(plan, plot, cores, as_json)
+    _compare_variants(plan, cores, as_json)
 
 
 def _compare_years(each: "Mapping[str, Experiment]", strict: bool, cores: int, as_json: bool) -> None:
@@ -216,21 +211,13 @@ def _compare_years(each: "Mapping[str, Experiment]", strict: bool, cores: int, a
     reply(as_json, by_variant(found), lambda: show_year.variants(found, show.console()))
 
 
-def _compare_variants(plan: "Plan", plot: Path | None, cores: int, as_json: bool) -> None:
+def _compare_variants(plan: "Plan", cores: int, as_json: bool) -> None:
     from quorisk.analysis.compare import compare
     from quorisk.command import bars, show, show_compare
 
     with bars.estimate_bar(compare.num_runs(plan)) as (progress, solving):
         result = compare.compare(plan, cores, progress, solving)
-    if plot:
-        import pandas as pd
-
-        from quorisk.plots.forest import forest_figure
-
-        write_figure(plot, forest_figure(pd.DataFrame(compare.rows(result))))
     reply(as_json, result, lambda: show_compare.compare(result, show.console()))
-    if plot and not as_json:
-        typer.echo(f"{plot}: a figure of the differences")
 
 
 @app.command("trace")

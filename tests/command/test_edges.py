@@ -154,12 +154,6 @@ def test_where_nothing_asked_for_breaks_a_trace_says_what_else_does(quorisk, fil
     assert "; CompactedLedgerLeak can break: --invariant shows how" in out
 
 
-def test_a_comparison_says_where_its_figure_is(quorisk, file, tmp_path):
-    drawn = str(tmp_path / "forest.svg")
-    vary = ("--vary", "variant.persist_cursor_before_delete=true,false", "--set", "runs=1000")
-    assert f"{drawn}: a figure of the differences" in quorisk("compare", file, *vary, "--plot", drawn)[1]
-
-
 def test_a_small_p_beside_an_interval_that_holds_0_is_explained(file):
     """Six runs lost under one alone, none under the other: p = 0.031, and 95% bounds of the difference that hold 0."""
     from quorisk.analysis.compare import compare

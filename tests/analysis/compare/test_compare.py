@@ -7,9 +7,7 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
-from matplotlib.figure import Figure
 from rich.console import Console
 from scipy.special import betainc
 from scipy.stats import binomtest, multinomial
@@ -21,8 +19,6 @@ from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.analysis.statistics import paired
 from quorisk.analysis.statistics.paired import Counts, Table
 from quorisk.command import show_compare
-from quorisk.plots import forest
-from quorisk.plots.style import save
 from quorisk.say import numbers
 from tests.support import SMALL_FILE
 
@@ -328,7 +324,6 @@ def test_a_ratio_with_a_proved_zero_says_which_of_the_two_it_is():
             ["--ablation", "--set", "run.precision=0.1"],
             "FILE: run.precision = 0.1: inf, because only `quorisk estimate`",
         ),
-        (["--ablation", "--plot", "x.gif"], "--plot x.gif: a file name that ends in .svg, .png or .pdf"),
     ],
 )
 def test_bad_input_ends_with_2_and_one_line(quorisk, file, arguments, said):
@@ -344,47 +339,6 @@ def test_help_has_an_example(quorisk):
     assert "Example: quorisk compare" in out
 
 
-@pytest.fixture(scope="module")
-def ablation(tmp_path_factory):
-    path = tmp_path_factory.mktemp("ablation") / "topic.toml"
-    path.write_text(TOPIC)
-    return pd.DataFrame(compare.rows(compare.compare(compare.ablation(load(path).changed), 2)))
-
-
-def marks(figure, group):
-    return [
-        float(x)
-        for axes in figure.get_axes()
-        for line in axes.lines
-        if line.get_gid() == group
-        for x in line.get_xdata()
-    ]
-
-
-def test_a_forest_plot_shows_every_pair_once_in_the_middle_of_its_bar(ablation):
-    figure = forest.forest_figure(ablation)
-    rows = ablation[ablation["invariant"] != "CompactionHorizonCorrectness"]  # the one that is data loss
-    assert len(figure.get_axes()) == 2 * rows["invariant"].nunique()  # each with its column of figures
-    same = rows[rows["only_variant"] + rows["only_baseline"] == 0]
-    assert 0 < len(same) < len(rows)
-    assert marks(figure, forest.NO_DIFFERENCE) == [0.0] * len(same)
-    ends = {float(x) for axes in figure.get_axes() for line in axes.lines for x in np.ravel(line.get_xdata())}
-    assert set(same["difference_high"]) | set(same["difference_low"]) <= ends  # what no difference seen leaves open
-    drawn = marks(figure, "apart") + marks(figure, "not apart")
-    assert sorted(drawn) == pytest.approx(sorted(rows["difference"].drop(same.index)))
-    assert 0.0 not in drawn
-
-
-def test_an_invariant_that_is_no_data_loss_is_shown_even_if_it_broke_as_often(ablation):
-    counts = ["both", "only_variant", "only_baseline", "neither"]
-    alike = ablation.copy()
-    lost = alike[alike["invariant"] == DATA_LOSS][counts].to_numpy()
-    alike.loc[alike["invariant"] == "CompactedLedgerLeak", counts] = lost
-    titles = [axes.get_title("left") for axes in forest.forest_figure(alike).get_axes()]
-    assert "Probability that a run breaks CompactedLedgerLeak" in titles
-    assert "Probability that a run breaks CompactionHorizonCorrectness" not in titles
-
-
 def test_on_screen_too(file):
     result = compare.compare(compare.ablation(load(file, ["runs=2000"]).changed), 2)
     for pair in result.pairs:
@@ -393,27 +347,3 @@ def test_on_screen_too(file):
     show_compare.compare(result, Console(file=out, width=200))
     titles = [line.strip() for line in out.getvalue().splitlines() if line[:1].isalpha()]
     assert titles[:3] == [DATA_LOSS, "CompactedLedgerLeak", "DuplicateNullKeyMessage"]
-
-
-def test_an_interval_in_figures_holds_its_estimate(ablation):
-    narrow = {"difference": 0.102, "difference_low": 0.1014, "difference_high": 0.1026, "only_variant": 9}
-    axes = forest.forest(ablation.assign(**narrow), ax=Figure().subplots())
-    [_, beside] = axes.figure.get_axes()
-    assert all(label.get_text().startswith("+0.102 [+0.101, +0.103]") for label in beside.get_yticklabels())
-
-
-def test_the_caption_says_model_faults_runs_and_intervals(ablation):
-    said = forest.caption(ablation)
-    for part in ("Model compaction", "messages 3", "20,000 runs", "seed 5", "95% intervals", "all 4 pairs"):
-        assert part in said
-
-
-def test_the_same_comparison_gives_the_same_bytes(quorisk, file, tmp_path, ablation):
-    for name in ("one.svg", "two.png"):
-        code, _, err = quorisk("compare", str(file), "--ablation", "--plot", str(tmp_path / name))
-        assert (code, err) == (0, "")
-    assert (tmp_path / "one.svg").read_bytes() == save(forest.forest_figure(ablation), "svg")
-    assert (tmp_path / "two.png").read_bytes().startswith(b"\x89PNG")
-    code, _, err = quorisk("compare", str(file), "--ablation", "--plot", str(tmp_path / "absent" / "x.svg"))
-    assert code == 2
-    assert "cannot be written" in err
