@@ -57,7 +57,7 @@ def drawn(experiment: Experiment, invariant: str) -> tuple[float, float] | None:
 def per_year(experiment: Experiment) -> float:
     """How often the incident's scenario happens."""
     [scenario] = experiment.scenarios.values()
-    return scenario.per_year
+    return float(scenario.per_year)
 
 
 def figures(experiment: Experiment) -> list[dict[str, Any]]:
