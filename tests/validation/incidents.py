@@ -41,7 +41,7 @@ def risk(experiment: Experiment, invariant: str) -> Risk:
 def drawn(experiment: Experiment, invariant: str) -> tuple[float, float] | None:
     """5 % and 95 % of losses a year under draws of the rates; None if they are bounds alone."""
     [point] = experiment.points
-    few = experiment._replace(run=experiment.run._replace(runs=DRAWN_RUNS))
+    few = experiment._replace(run=experiment.run._replace(runs=min(DRAWN_RUNS, experiment.run.runs // 5)))
     values = draws.draw(experiment, NUM_DRAWS).values(draws.unknowns(experiment, point))
     found = []
     for row in draws.rows(values):
