@@ -93,7 +93,7 @@ def followed(state, params, *steps):
     actions = {action.name: action for action in MODEL.actions}
     for name, *instance in (step if isinstance(step, tuple) else (step,) for step in steps):
         lowest, *_ = bits(actions[name].enabled(state, params)[0])
-        state = actions[name].apply(state, params, *(instance or [lowest]), 0)
+        state = actions[name].apply(state, params, instance[0] if instance else lowest, 0)
         yield state
 
 
