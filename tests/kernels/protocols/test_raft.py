@@ -48,6 +48,7 @@ def parameters_of(row):
     return {"lossy_network": False, "panic_on_lost_log": False, **row["model"], **row["variant"], **row["faults"]}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("row", SHALLOW, ids=lambda row: row["name"])
 def test_search_finds_the_first_states_that_tlc_finds(row):
     found = explore(MODEL, params_of(MODEL, **parameters_of(row)), MEMORY, max_depth=row["max_depth"])
@@ -196,7 +197,7 @@ def test_no_step_takes_more_than_the_margin_says(given):
     assert declared.check_margin(MODEL, params_of(MODEL, **given)) == declared.MARGIN_STEPS
 
 
-@pytest.mark.parametrize("servers", [3, 4])
+@pytest.mark.parametrize("servers", [3, pytest.param(4, marks=pytest.mark.exhaustive)])
 def test_what_is_lost_needed_the_power_losses_that_it_met(servers):
     """Of the steps to a loss, of which random walks seldom have one, each brings it nearer by no more than it is."""
     rates = {"restart": 0.05, "timeout": 0.05, "false_timeout": 0.05, "advance_fsync_index": 0.05}
