@@ -18,7 +18,7 @@ from pyspark.find_spark_home import _find_spark_home
 from quorisk.sparkjobs.settings import SETTINGS
 
 LOOPBACK = "127.0.0.1"
-START_S = 90.0
+START_S = 300.0
 """Seconds in which a master or a worker has to have started."""
 
 

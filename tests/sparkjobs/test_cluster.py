@@ -21,7 +21,7 @@ pytestmark = pytest.mark.cluster
 RUNS = 100_000
 POINTS = 10
 LOSSY = "grid.message_loss=[0.2]"
-WAIT_S = 300.0
+WAIT_S = 900.0
 RUN = """
 from quorisk.command.main import main
 from quorisk.sparkjobs import draw, sweep
@@ -151,6 +151,7 @@ def test_a_cluster_without_the_package_gives_the_same_table_and_a_worker_that_is
     assert "finished" in log
 
 
+@pytest.mark.exhaustive
 def test_a_driver_that_is_killed_can_be_resumed_and_a_copy_of_a_slow_task_counts_once(parts, expected, tmp_path):
     """A worker stands still until Spark has done a copy of its task elsewhere, and then ends that task, too."""
     url, workers, _ = parts
