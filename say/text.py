@@ -31,7 +31,7 @@ _MEANT = {"kip966": "ELR", "v3_5": "without ELR"}
 _QUORUMS = ("model.ensemble_size", "model.write_quorum", "model.ack_quorum")
 """Sizes that are named together where all are known: 3/3/2."""
 _FSYNCS = ("variant.follower_fsync_before_reply", "variant.leader_fsync_before_include_in_quorum")
-"""Switches that are named together where both are alike: fsync off."""
+"""Switches that are named together where both are alike, also where they are on: fsync, fsync off."""
 CAUSES = {
     "single_losses": "a node lost alone",
     "thin_entries": "entries left with few copies",
@@ -96,7 +96,7 @@ def settings(given: Mapping[str, Any], keys: Iterable[str]) -> str:
         named = [key for key in named if key not in _QUORUMS]
     fsync = []
     if set(_FSYNCS) <= set(named) and len({bool(given[key]) for key in _FSYNCS}) == 1:
-        fsync = [f"fsync {value(given[_FSYNCS[0]])}"]
+        fsync = ["fsync" if given[_FSYNCS[0]] else "fsync off"]
         named = [key for key in named if key not in _FSYNCS]
     return ", ".join([*parts, *(_setting(key, given[key], TIME_UNIT in given) for key in named), *fsync])
 
@@ -130,7 +130,9 @@ def design(given: Mapping[str, Any], keys: Iterable[str]) -> str:
             return False
         return bool(given[key]) if told is None else settings(given, [key]) not in told
 
-    named = [key for key in keys if not is_default(key)]
+    keys = list(keys)
+    with_fsync = _FSYNCS if all(key in keys and given[key] for key in _FSYNCS) else ()
+    named = [key for key in keys if key in with_fsync or not is_default(key)]
     return settings(given, named) or "all mechanisms on" if keys else "this design"
 
 

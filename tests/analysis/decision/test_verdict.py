@@ -263,6 +263,9 @@ def test_a_switch_is_named_where_it_is_not_as_it_is_by_default():
         "changed": "followers' fsync off, leader's fsync off",
     }
     assert text.design(off, list(off)[:-1]) == "3 servers, fsync off"
+    on = off | dict.fromkeys(text._FSYNCS, True) | {"changed": ""}
+    assert text.design(on, list(off)[:-1]) == "3 servers, fsync"
+    assert text.design(on, ["model.servers"]) == "3 servers"
     assert (
         text.design(off | {text._FSYNCS[0]: True, "model.servers": 1}, list(off)[:-1]) == "1 server, leader's fsync off"
     )
