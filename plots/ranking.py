@@ -15,18 +15,19 @@ from quorisk.analysis.decision.doubt import Doubt
 from quorisk.analysis.decision.judging import MEETS, UNDECIDED
 from quorisk.plots.canvas import beside, framed, given_or_current, log_ticks
 from quorisk.plots.style import MOST_ROWS, quorisk_style
-from quorisk.say import choose
+from quorisk.say import choose, numbers
 from quorisk.say.colours import FAINT, INK
 
 ALLOWED, COMPUTED, UPPER_BOUND, CHOSEN = "allowed", "computed", "upper bound", "chosen"
 """Group ids: bars of what the rates allow, the computation's intervals, marks of upper bounds, the choice."""
 _BLUE, _GREY, _RED = "#0072b2", "#6b7785", "#d55e00"
+_RISKY = "a mechanism off, or a risky setting on"
 _SHAPES = {
     "meets the targets": ("o", _BLUE),
     "loses more than the target": ("X", _RED),
     "misses another target": ("s", _RED),
     "undecided": ("D", INK),
-    "a mechanism is off": ("^", _GREY),
+    _RISKY: ("^", _GREY),
 }
 """Marker and colour of each standing of a design; the shape alone tells them apart in grey."""
 _NO_TARGET = "no target was set"
@@ -40,7 +41,7 @@ _SHORTEST_IN, _NARROWEST = 3.0, 2.0
 def ranking_figure(
     found: Sequence[Design], target: float, measure: str, caption: str, sure: Doubt | None = None
 ) -> Figure | None:
-    """Returns the figure of designs by rank, the safest first: a row each.
+    """Returns the figure of designs by rank: a row each.
 
     Args:
         found: the designs, by rank.
@@ -57,12 +58,13 @@ def ranking_figure(
     left_out = choose.left_out(len(shown), len(found), "the choice and the safest of the other designs")
     height_in = max(_SHORTEST_IN, _AROUND_IN + _ROW_IN * len(shown))
     with quorisk_style():
-        figure, canvas = framed("Designs, the safest first", f"{_HOW} {caption}{left_out}", _WIDTH_IN, height_in)
+        figure, canvas = framed(_TITLE, f"{_HOW} {caption}{left_out}", _WIDTH_IN, height_in)
         ranking(shown, target, measure, sure, canvas.subplots())
         canvas.legend(handles=_legend(shown, target, sure), loc="outside lower left", ncols=3, fontsize=7.5)
     return figure
 
 
+_TITLE = "Designs, ranked by the most that they may lose"
 _HOW = (
     "Further left is better. Dark bars: the computation's intervals. Wide, pale bars: 90 % of what is known of the "
     "rates allows this. Hollow marks with an arrow: no loss was seen, and this is the upper end of the interval."
@@ -83,8 +85,8 @@ def ranking(
         _mark(axes, y, design, standing(design, target))
     if math.isfinite(target):
         axes.axvline(target, color=INK, linewidth=1.2, linestyle=(0, (4, 2)), zorder=2)
-        axes.annotate("target", (target, 1.0), (3, 2), xycoords=("data", "axes fraction"), textcoords="offset points",
-                      size=8)  # fmt: skip
+        axes.annotate(f"target {numbers.short(target)}", (target, 1.0), (3, 2), xycoords=("data", "axes fraction"),
+                      textcoords="offset points", size=8)  # fmt: skip
     axes.set(xscale="log", xlabel=measure, ylim=(len(found) - 0.4, -0.6))
     axes.set_yticks(range(len(found)), [each.settings for each in found])
     for label, design in zip(axes.get_yticklabels(), found, strict=True):
@@ -102,7 +104,7 @@ def ranking(
 def standing(design: Design, target: float) -> str:
     """Returns how a design stands to what is wanted: a key of the legend."""
     if design.is_changed:
-        return "a mechanism is off"
+        return _RISKY
     said = design.verdict(target)
     if said in (MEETS, UNDECIDED):
         return "meets the targets" if said == MEETS else "undecided"
@@ -167,6 +169,15 @@ def _legend(found: Sequence[Design], target: float, sure: Doubt | None) -> list[
     if verdict.choice(list(found), target):
         handles.append(
             Line2D([], [], color=INK, marker="o", mfc="none", linestyle="none", markersize=11, label="the choice")
+        )
+    lossless = [not each.worst["losses"] for each in found if each.worst["high"] > 0.0]
+    if not all(lossless):
+        handles.append(Line2D([], [], color=_GREY, marker="|", markersize=6, label="the computation's interval"))
+    if any(lossless):
+        handles.append(
+            Line2D(
+                [], [], color=_GREY, marker="o", mfc="white", linestyle="none", markersize=6, label="hollow: at most"
+            )
         )
     if sure is not None and any(each.settings in sure.allowed for each in found):
         handles.append(Patch(color=FAINT, label="what the rates allow (90 %)"))

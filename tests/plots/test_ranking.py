@@ -45,7 +45,7 @@ def test_each_design_has_a_row_the_choice_a_ring_and_the_target_a_line():
         ({}, 0.001, "loses more than the target"),
         ({}, 0.03, "undecided"),
         ({"nodes": 0, "wants_nodes": 1}, 0.5, "misses another target"),
-        ({"changed": "fencing off"}, 0.5, "a mechanism is off"),
+        ({"changed": "fencing off"}, 0.5, "a mechanism off, or a risky setting on"),
     ],
 )
 def test_a_design_that_stops_short_is_told_by_its_shape(more, target, stands):
