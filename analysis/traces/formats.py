@@ -173,7 +173,7 @@ def tla(value: Any) -> str:
 
 
 def _parts(value: Any) -> tuple[str, list[str], str, str]:
-    """Of a value with elements: how it opens, each of them, what is between them, and how it closes."""
+    """The elements of a value, between what opens and what closes it: (opening, elements, between, closing)."""
     if isinstance(value, Function) and value.items:
         return "(", [f"{tla(key)} :> {tla(of)}" for key, of in value.items], " @@ ", ")"
     if isinstance(value, frozenset):

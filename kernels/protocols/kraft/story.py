@@ -196,7 +196,7 @@ def _heard(before: SpecState, then: SpecState, broker: int) -> PartitionMetadata
 
 
 def value_name(value: int) -> str:
-    """What a record is called: A, B, ..."""
+    """The name of a record: A, B, ..."""
     return chr(ord("A") + value)
 
 

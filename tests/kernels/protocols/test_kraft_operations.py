@@ -164,7 +164,7 @@ def test_a_partition_loses_as_much_as_another_program_says(name, runs):
 
 @pytest.mark.exhaustive
 def test_a_roll_that_does_not_wait_loses_neither_more_nor_less():
-    """Which is rare, and 150,000 runs of the other program tell it within half of itself: here a million of ours do."""
+    """A rare loss, which 150,000 runs of the other program tell within half of itself, and a million of ours here."""
     row, runs, others = ROWS["roll_free_power_min2_noelr"], 200_000, 1_000_000
     found = estimate(build(file_of(row["setting"]), "roll.toml", [f"run.runs={runs}"]), 1).data_loss
     p = operations.lost(operations.setting(row["setting"]), others, 1)[0] / others
