@@ -199,7 +199,7 @@ def test_no_step_takes_more_than_the_margin_says(given):
 
 @pytest.mark.parametrize("servers", [3, pytest.param(4, marks=pytest.mark.exhaustive)])
 def test_what_is_lost_needed_the_power_losses_that_it_met(servers):
-    """Of the steps to a loss, of which random walks seldom have one, each brings it nearer by no more than it is."""
+    """The steps to a loss, of which random walks seldom have one: each brings it nearer by no more than it is."""
     rates = {"restart": 0.05, "timeout": 0.05, "false_timeout": 0.05, "advance_fsync_index": 0.05}
     given = {"servers": servers, "values": 1, "max_elections": 4, "max_restarts": servers, "lossy_network": False}
     point = point_of(MODEL, 0.0, rates, max_steps=2_000, lifetime=500.0, **given, **NO_FSYNC)
