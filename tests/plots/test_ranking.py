@@ -36,6 +36,16 @@ def test_each_design_has_a_row_the_choice_a_ring_and_the_target_a_line():
     assert (bound, row) == (pytest.approx(found[0].worst["high"]), 0.0)
     assert points(figure, ranking.CHOSEN) == [(bound, row)]
     assert 0.1 in [xy(line)[0][0] for line in axes.lines if len(xy(line)) == 2]
+    assert "target 0.1" in [each.get_text() for each in axes.texts]
+
+
+@pytest.mark.parametrize(("losses", "told"), [([30, 0], {"bar", "hollow"}), ([30, 200], {"bar"}), ([0, 0], {"hollow"})])
+def test_bars_and_hollow_marks_are_in_the_legend_where_there_are_any(losses, told):
+    figure = ranking.ranking_figure(made(losses), math.inf, "P(data loss)", "")
+    assert figure is not None
+    named = {each.get_text() for each in figure.subfigs[0].legends[0].get_texts()}
+    meant = {"bar": "the computation's interval", "hollow": "hollow: at most"}
+    assert {name for name, label in meant.items() if label in named} == told
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from tests.references.kafka_operations import lost, setting
 from tests.support import ROOT
 
 ROWS = [json.loads(line) for line in (ROOT / "tests" / "data" / "kafka_operations.jsonl").read_text().splitlines()]
-RUNS = 20_000
+RUNS = 60_000
 
 
 @pytest.mark.sampled(4)
