@@ -18,6 +18,7 @@ from tests.reality.compare import compared, told
 from tests.reality.experiments import Prediction, experiments
 from tests.reality.judge import Reading, judge
 from tests.reality.load import Load, numbers_in, payload
+from tests.reality.year import YEAR_S, Rates, losses_a_year, losses_drawn
 
 SEED = 7
 
@@ -106,6 +107,21 @@ def test_the_rate_that_stands_for_a_timer_has_the_mean_of_the_log_that_survives(
     ages = np.sort(np.random.default_rng(1).exponential(9.0 / 14.0, (400_000, 3)), axis=1)
     assert ages[:, :2].mean() == pytest.approx(3.0 / 8.0, rel=0.01)
     assert experiments()["nats_5s_all"].predicted["set"]["rates.advance_fsync_index"] == "14 / 45 s"
+
+
+def test_what_a_year_loses_is_what_a_simulation_says_where_that_sees_losses():
+    often = Rates(cut=0.02, heal=0.1, power=0.03, restart=0.2, sync=0.05)
+    assert losses_drawn(often, 200, np.random.default_rng(1)) == pytest.approx(losses_a_year(often), rel=0.3)
+
+
+def test_what_a_year_loses_is_the_product_of_what_has_to_come_together():
+    """One of three is away, one of the others loses power, the third one is cut off before either is back, and is the
+    last of the three to come back. Writes are on disk by then: else a second power failure would lose some, too.
+    """
+    rare = Rates(cut=1e-7, heal=1e-3, power=1e-9, restart=1e-3, sync=1e3)
+    away, before_either, the_last = rare.cut / rare.heal, rare.cut / 2e-3, 1 / 3
+    product = 6 * away * rare.power * before_either * the_last * YEAR_S
+    assert losses_a_year(rare) == pytest.approx(product, rel=0.05)
 
 
 def test_every_experiment_has_a_fault_and_a_prediction_that_its_file_can_answer():
