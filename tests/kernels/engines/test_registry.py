@@ -127,6 +127,7 @@ def test_the_command_runs_the_engine_asked_for_and_says_in_a_line_why_it_cannot(
     assert err.startswith("error: this machine has a GPU, but JAX is installed for CPUs only")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas")
 def test_on_spark_jax_gives_numbas_table(tmp_path, monkeypatch):
     monkeypatch.setenv("JAX_PLATFORMS", "cpu")
