@@ -79,7 +79,9 @@ def losses_a_year(rates: Rates) -> float:
     """Returns how often a year something is lost; after a loss all starts anew. By elimination that never subtracts
     (Grassmann, Taksar and Heyman 1985), as losses are many decades rarer than what leads to them.
     """
-    number, todo, moves, loss = {START: 0}, [START], {}, {}
+    number, todo = {START: 0}, [START]
+    moves: dict[tuple[int, int], float] = {}
+    loss: dict[int, float] = {}
     for state in todo:
         for after, rate in steps(state, rates):
             if after is LOST:
