@@ -45,7 +45,7 @@ def budget_figure(frame: pd.DataFrame, losses_by_faults: pd.DataFrame | None = N
     parts, title, clustered = dict[str, list[Part]](), "by the faults that were met", text.is_clustered(rows)
     if clustered or (text.is_yearly(rows) and rows[text.SCENARIO].nunique() > 1):
         title = "by cause" if clustered else "by scenario"
-        parts = {each.settings: _shares(each.by_cause) for each in shown}
+        parts = {each.settings: _shares({text.cause(of): n for of, n in each.by_cause.items()}) for each in shown}
     elif losses_by_faults is not None and losses_by_faults["faults"].map(bool).any():
         parts = {each.settings: by_faults(each, losses_by_faults) for each in shown}
     if not any(parts.values()):

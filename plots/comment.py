@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from quorisk.analysis.decision import verdict
-from quorisk.analysis.decision.designs import Design, estimate
-from quorisk.analysis.decision.summary import measure_of
+from quorisk.analysis.decision.designs import Design, estimate, measure_of
 from quorisk.say import numbers
 
 _MOST_ROWS = 5
@@ -92,7 +91,7 @@ def _shown(after: Sweep, old: dict[str, Design]) -> list[Design]:
 
 
 def _row(design: Design, before: Design | None, after: Sweep, sweep: Sweep | None) -> list[str]:
-    name = f"**{design.settings}**" if design.settings == after.chosen() else design.settings or "this design"
+    name = f"**{design.settings}**" if design.settings == after.chosen() else design.settings
     risk, target = _risk(design), design.verdict(after.target) if _has_target(design, after.target) else ""
     cells = [name, risk, _size(design), _stores(design), _p99(design), target]
     if sweep is None:

@@ -8,9 +8,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from quorisk.analysis.decision import verdict
 from quorisk.analysis.decision.designs import Design, designs
 from quorisk.plots.canvas import framed, given_or_current, log_ticks, name_lines
-from quorisk.plots.looks import of_designs
+from quorisk.plots.ranking import look
 from quorisk.plots.style import MOST_LINES, Style, quorisk_style
 from quorisk.say import choose, numbers, text
 from quorisk.say.colours import FAINT, INK
@@ -51,12 +52,12 @@ def frontier(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
     """
     axes, rows = given_or_current(ax), choose.of(frame, text.ANY_LOSS)
     found = designs(rows)
-    looks, across, floor = of_designs(rows), LATENCY if LATENCY in rows else STORED, _floor(found)
+    across, floor, target = LATENCY if LATENCY in rows else STORED, _floor(found), float(rows["target"].iloc[0])
     for design in _others(found):
         _mark(axes, design, design.worst[across], floor, _OTHERS, 4.0)
     for design in _named(found):
         x, size = design.worst[across], _SIZE + _A_COPY * design.worst[STORED]
-        _mark(axes, design, x, floor, looks[design.settings], size)
+        _mark(axes, design, x, floor, look(design, target), size)
         if design.stops_writes:
             axes.plot(x, _height(design, floor), "x", color=INK, markersize=size + _CROSS, gid=STOPS, zorder=5)
         if not any(_beats(other, design, across) for other in found):
@@ -70,7 +71,6 @@ def frontier(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
         log_ticks(axes.xaxis)
         if math.isfinite(wanted := rows["wants_write_p99_ms"].iloc[0]):
             axes.axvline(wanted, **_TARGET)
-    target = float(rows["target"].iloc[0])
     if math.isfinite(target):
         axes.axhline(target, **_TARGET)
     if any(each.is_proved for each in found):
@@ -80,7 +80,7 @@ def frontier(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
     axes.set_ylim(floor / 4, 4 * highest if text.is_yearly(rows) else min(4 * highest, 1.5))
     log_ticks(axes.yaxis)
     ends = [
-        (each.worst[across], _height(each, floor), _label(each), looks[each.settings].colour) for each in _named(found)
+        (each.worst[across], _height(each, floor), _label(each), look(each, target).colour) for each in _named(found)
     ]
     name_lines(axes, ends)
     return axes
@@ -149,6 +149,10 @@ def caption(rows: pd.DataFrame, found: Sequence[Design]) -> str:
         "Ringed: no other design is as good in the upper end of the interval, in latency and in storage, and better in "
         "one of them. Dashed lines: targets.",
     ]
+    if verdict.has_targets(list(found), float(rows["target"].iloc[0])):
+        said.append(
+            "Circles meet the targets, crosses lose too much, squares miss another one, diamonds are undecided."
+        )
     if any(each.worst.get("allowed_high", 0.0) > 0.0 for each in found):
         said.append("Wide, pale bars: 90 % of what is known of the rates allows this.")
     if any(each.stops_writes for each in _named(found)):

@@ -14,7 +14,7 @@ from quorisk.analysis.decision.designs import Design, estimate
 from quorisk.analysis.decision.doubt import Doubt
 from quorisk.analysis.decision.judging import MEETS, UNDECIDED
 from quorisk.plots.canvas import beside, framed, given_or_current, log_ticks
-from quorisk.plots.style import MOST_ROWS, quorisk_style
+from quorisk.plots.style import MOST_ROWS, Style, quorisk_style
 from quorisk.say import choose, numbers
 from quorisk.say.colours import FAINT, INK
 
@@ -111,6 +111,12 @@ def standing(design: Design, target: float) -> str:
     return "misses another target" if design.shortfalls() else "loses more than the target"
 
 
+def look(design: Design, target: float) -> Style:
+    """Returns how a design's mark looks wherever designs are drawn by how they stand to what is wanted."""
+    marker, colour = _SHAPES[standing(design, target)]
+    return Style(colour, marker)
+
+
 def _shown(found: Sequence[Design], target: float) -> list[Design]:
     """The designs that have a row: the choice, and the safest of the others."""
     picks = {each.settings for each in verdict.choice(list(found), target)[:1]}
@@ -143,8 +149,8 @@ def _note(design: Design, picks: Sequence[Design]) -> str:
     said = [estimate(design.worst)]
     if picks and design.settings == picks[0].settings:
         said.append("the choice")
-    elif picks and any(each.settings == design.settings for each in picks) and design.is_tied(picks[0]):
-        said.append("a tie")
+    elif picks and any(each.settings == design.settings for each in picks):
+        said += filter(None, [design.tie(picks[0]).partition(":")[0]])  # the first screen says why
     said += design.shortfalls()[:1]
     return ", ".join(said)
 
@@ -154,31 +160,17 @@ def _legend(found: Sequence[Design], target: float, sure: Doubt | None) -> list[
     stands = {standing(each, target) for each in found}
     is_bounded = math.isfinite(target) or found[0].wanted()
     handles: list[Any] = [
-        Line2D(
-            [],
-            [],
-            color=colour,
-            marker=marker,
-            linestyle="none",
-            markersize=6,
-            label=name if is_bounded else _NO_TARGET,
-        )
+        Line2D([], [], label=name if is_bounded else _NO_TARGET, **Style(colour, marker).marks(6))
         for name, (marker, colour) in _SHAPES.items()
         if name in stands
     ]
     if verdict.choice(list(found), target):
-        handles.append(
-            Line2D([], [], color=INK, marker="o", mfc="none", linestyle="none", markersize=11, label="the choice")
-        )
+        handles.append(Line2D([], [], label="the choice", mfc="none", **Style(INK, "o").marks(11)))
     lossless = [not each.worst["losses"] for each in found if each.worst["high"] > 0.0]
     if not all(lossless):
         handles.append(Line2D([], [], color=_GREY, marker="|", markersize=6, label="the computation's interval"))
     if any(lossless):
-        handles.append(
-            Line2D(
-                [], [], color=_GREY, marker="o", mfc="white", linestyle="none", markersize=6, label="hollow: at most"
-            )
-        )
+        handles.append(Line2D([], [], label="hollow: at most", mfc="white", **Style(_GREY, "o").marks(6)))
     if sure is not None and any(each.settings in sure.allowed for each in found):
         handles.append(Patch(color=FAINT, label="what the rates allow (90 %)"))
     return handles

@@ -15,11 +15,11 @@ from markupsafe import Markup
 
 from quorisk.analysis.decision import judging, verdict
 from quorisk.analysis.decision.advice import Recommendation, recommend
-from quorisk.analysis.decision.designs import Design, designs, estimate
+from quorisk.analysis.decision.designs import Design, designs, estimate, measure_of
 from quorisk.analysis.decision.doubt import Doubt
 from quorisk.analysis.decision.flips import is_flip
 from quorisk.analysis.decision.judging import UNDECIDED
-from quorisk.analysis.decision.summary import measure_of, summary
+from quorisk.analysis.decision.summary import summary
 from quorisk.plots import interactive, tables
 from quorisk.say import choose, numbers, text
 from quorisk.say.quantities import YEAR_S, say_time
@@ -133,6 +133,7 @@ def report(
         script=Markup(script),
         number=numbers.number,
         short=numbers.short,
+        cause=text.cause,
         recommendation=words,
         num_left_out=_num_left_out(scope, results),
         **_pictures(pictures),

@@ -109,6 +109,8 @@ def _setting(key: str, given: Any, physical: bool) -> str:
 
 def said(key: str, given: Any, physical: bool) -> str:
     """Returns the value of a key, or of a scenario's, for people; rates and times have units if time is `physical`."""
+    if key == SCENARIO:
+        return cause(str(given))
     is_number = isinstance(given, int | float) and not isinstance(given, bool) and math.isfinite(given)
     if physical and is_number:
         if "rates" in key.split(".")[:-1]:

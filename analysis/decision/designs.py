@@ -52,6 +52,13 @@ def estimate(case: Mapping[str, Any]) -> str:
     return numbers.probability(case)
 
 
+def measure_of(design: "Design") -> str:
+    """Returns what a design's estimate is, by which designs are ranked."""
+    if design.is_clustered:
+        return "P(any loss in a year)"
+    return "losses a year" if "parts" in design.worst else "P(data loss) of a run"
+
+
 class Design(NamedTuple):
     """What one chooses, under everything that it has to live with: the cases that differ in faults alone."""
 
@@ -128,6 +135,14 @@ class Design(NamedTuple):
         (low, high), (other_low, other_high) = self.span, other.span
         overlap = _least(low) <= other_high and _least(other_low) <= high
         return overlap and self.is_proved == other.is_proved
+
+    def tie(self, other: "Design") -> str:
+        """Returns in words that losses do not tell the two apart, and whether that is for want of losses; empty if they
+        do."""
+        if self.is_tied(other) and self.is_clean and other.is_clean:
+            both = ([row["runs"] for at in each.points for row in at.get("parts", [at])] for each in (self, other))
+            return f"not told apart: neither lost anything in {min(map(sum, both)):,} runs"
+        return "a tie in losses" if self.is_tied(other) else ""
 
     def promises_less(self, other: "Design") -> bool:
         """Whether it has fewer copies than another one, as an entry is acknowledged or in the end, and never more."""
@@ -259,7 +274,7 @@ def designs(rows: pd.DataFrame) -> list[Design]:
         differ = any(point["high"] < worst["high"] for point in points)
         for point in points:
             point["at"] = text.settings(point, fault_keys) if differ else ""
-        found.append(Design(text.design(worst, named), points, worst))
+        found.append(Design(text.design(worst, named) or "this design", points, worst))
     return ranked(found)
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from quorisk.analysis.decision import verdict
-from quorisk.analysis.decision.designs import Design, designs
+from quorisk.analysis.decision.designs import Design, designs, measure_of
 from quorisk.say import choose, numbers, text
 
 STEP, MOST = 10.0**0.5, 100.0
@@ -54,13 +54,14 @@ def is_flip(sentence: str) -> bool:
 def told(rows: pd.DataFrame, found: Sequence[Design], target: float) -> list[str]:
     """Returns what would change the choice among these designs, as far as their own rows tell: sentences.
 
-    Tried are the target, how often a year each scenario happens, and each setting of the faults alone.
+    Tried are the target, how often a year each scenario happens, and each setting of the faults alone. Where no design
+    meets the targets, the first sentence says which targets one would meet.
     """
     chosen = verdict.chosen(list(found), target)
-    if len(found) < 2 or len(rows) > _MOST_ROWS or not chosen:
+    if len(rows) > _MOST_ROWS or (chosen and len(found) < 2):
         return []
-    said: list[str] = []
-    if math.isfinite(target):
+    said = [] if chosen else [_met_by(found, target)]
+    if math.isfinite(target) and chosen:
         what = "a target of" if text.is_yearly(rows) else "a target (run.target) of"
         said += _sides(what, target, chosen, lambda factor: verdict.chosen(list(found), factor * target, chosen))
     for scenario in _scenarios(rows):
@@ -69,8 +70,21 @@ def told(rows: pd.DataFrame, found: Sequence[Design], target: float) -> list[str
             scale = (rows[text.SCENARIO] == scenario).map({True: factor, False: 1.0})
             return verdict.chosen(designs(rows.assign(per_year=rows["per_year"] * scale)), target, chosen)
 
-        said += _sides(scenario, 1.0, chosen, by, " times as often")
-    return said + list(_settings(rows, chosen, target))
+        said += _sides(text.cause(scenario), 1.0, chosen, by, " times as often")
+    if _scenarios(rows) and not chosen and len(said) == 1:
+        said.append(f"Any one scenario {MOST:g} times less often: still {_NONE}.")
+    return said + (list(_settings(rows, chosen, target)) if len(found) > 1 else [])
+
+
+def _met_by(found: Sequence[Design], target: float) -> str:
+    """Which targets the first design would meet of those that miss the fewest targets beside losses: a sentence."""
+    open_to = [each for each in found if not each.is_changed]
+    if not open_to:
+        return "No target would change it: each design has a mechanism off, a risky setting on, or is an older version."
+    nearest = min(open_to, key=lambda each: len(each.shortfalls()))
+    high = nearest.span[1]
+    losses = [f"{measure_of(nearest)} up to {numbers.number(numbers.above(high))}"] if high > target else []
+    return f"{FLIP}targets that allow {', and '.join([*losses, *nearest.shortfalls()])}: {nearest.settings}."
 
 
 def _scenarios(rows: pd.DataFrame) -> list[str]:
@@ -81,7 +95,7 @@ def _sides(what: str, value: float, chosen: str, by: Callable[[float], str], uni
     for step in (STEP, 1.0 / STEP):
         if found := flip(by, chosen, step):
             beyond, before = (numbers.number(value * factor) for factor in (found.beyond, found.before))
-            yield f"{FLIP}{what} {beyond}{unit}: {found.instead or _NONE}; with {before}, still {chosen}."
+            yield f"{FLIP}{what} {beyond}{unit}: {found.instead or _NONE}; with {before}, still {chosen or _NONE}."
 
 
 def _settings(rows: pd.DataFrame, chosen: str, target: float) -> Iterator[str]:

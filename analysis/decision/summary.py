@@ -7,12 +7,14 @@ from typing import Any, NamedTuple
 
 from quorisk.analysis.cluster.figures import ENDS
 from quorisk.analysis.decision import verdict, years
-from quorisk.analysis.decision.designs import Design, estimate, loses_at_least
+from quorisk.analysis.decision.designs import Design, estimate, loses_at_least, measure_of
 from quorisk.analysis.decision.doubt import Doubt, learned, of_draws
-from quorisk.say import numbers
+from quorisk.say import numbers, text
 from quorisk.say.quantities import YEAR_S, say_time
 
 _MOST_FLIPS = 2
+_OBJECTS = {"kafka": "partition", "kraft": "partition", "raft": "log"}
+"""What an event of a scenario may take."""
 
 
 class Summary(NamedTuple):
@@ -42,7 +44,7 @@ def summary(found: Sequence[Design], target: float, sure: Doubt | None, flips: S
     standing = "recommended" if picks else "the safest, not recommended" if len(found) > 1 else "not recommended"
     if not verdict.has_targets(list(found), target):
         standing = "the first by rank; no target is set" if len(found) > 1 else "no target is set"
-    named = f"{design.settings or 'this design'} ({standing})"
+    named = f"{design.settings} ({standing})"
     p_any = _p_any(design)
     facts = [
         *_quorums(design),
@@ -70,13 +72,6 @@ def _p_any(design: Design) -> dict[str, Any]:
     if design.is_clustered or "p_any" not in worst:
         return {}
     return {**worst, **dict(zip(years.SUMMED, (worst[f"p_any{end}"] for end in ENDS), strict=True))}
-
-
-def measure_of(design: Design) -> str:
-    """Returns what a design's estimate is, by which designs are ranked."""
-    if design.is_clustered:
-        return "P(any loss in a year)"
-    return "losses a year" if "parts" in design.worst else "P(data loss) of a run"
 
 
 def _errors(design: Design, sure: Doubt | None, p_any: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -109,10 +104,15 @@ def _incident(design: Design) -> Iterator[tuple[str, str]]:
             yield "lost at once", f"at least {median} {entries} (median); a lost partition counts as one"
         else:
             yield "lost at once", f"{median} {entries} (median); in 99 of 100 incidents at most {most}"
+    elif "parts" in worst:
+        protocol, most = worst.get("protocol", ""), max(row.get("hits", 1.0) for row in worst["parts"])
+        objects = numbers.counted(int(most), _OBJECTS.get(protocol, "object"))
+        how = "`quorisk init kraft` writes a file with sizes" if protocol == "kafka" else "[cluster] gives sizes"
+        yield "lost at once", f"at most {objects} an event; how much of each is not known: {how}"
     if causes := design.by_cause:
         most = max(causes, key=lambda cause: causes[cause])
         about, of = ("last copies go with", "incidents") if design.is_clustered else ("mostly in", "losses")
-        yield about, f"{most} ({numbers.share(causes[most] / math.fsum(causes.values()))} of the {of})"
+        yield about, f"{text.cause(most)} ({numbers.share(causes[most] / math.fsum(causes.values()))} of the {of})"
 
 
 def _choice(design: Design, picks: Sequence[Design], sure: Doubt | None) -> Iterator[tuple[str, str]]:
@@ -121,7 +121,7 @@ def _choice(design: Design, picks: Sequence[Design], sure: Doubt | None) -> Iter
         often = of_draws(sure.choice.get(design.settings, 0.0))
         yield "it is the choice", f"in {often} of draws from what is known of the rates"
     if len(picks) > 1:
-        tie = ", a tie in losses" if picks[1].is_tied(picks[0]) else ""
+        tie = f", {said}" if (said := picks[1].tie(picks[0])) else ""
         stops = "; any restart stops its writes" if picks[1].stops_writes else ""
         yield "runner-up", f"{picks[1].settings}{tie}{stops}"
     if sure is not None and sure.learn:

@@ -122,7 +122,8 @@ if (designsTable && controls) {
     if (input("p99")) document.getElementById("p99-said").textContent = said(want.p99, " ms");
     if (input("copies")) document.getElementById("copies-said").textContent = want.copies;
     const named = chosen ? `Run ${chosen.design.name}.` : "No design meets this.";
-    const tie = runnerUp && runnerUp.rank === chosen.rank ? ", a tie in losses" : "";
+    const tie = runnerUp && runnerUp.rank === chosen.rank
+      ? (runnerUp.clean && chosen.clean ? ", not told apart: neither lost anything" : ", a tie in losses") : "";
     document.getElementById("chosen").textContent = named + (runnerUp ? ` Runner-up${tie}: ${runnerUp.design.name}.` : "");
   };
   controls.addEventListener("input", show);

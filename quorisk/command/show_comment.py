@@ -6,9 +6,8 @@ from pathlib import Path
 
 from quorisk.analysis.decision import frames
 from quorisk.analysis.decision.advice import recommend
-from quorisk.analysis.decision.designs import designs
+from quorisk.analysis.decision.designs import designs, measure_of
 from quorisk.analysis.decision.recommend import Advice
-from quorisk.analysis.decision.summary import measure_of
 from quorisk.analysis.statistics.sequential import simultaneous
 from quorisk.plots.comment import Sweep, comment
 from quorisk.plots.ranking import ranking_figure

@@ -10,6 +10,7 @@ from rich.table import Table
 
 from quorisk.analysis.decision.designs import Design, loses_at_least
 from quorisk.analysis.decision.diff import NOT_SHOWN, Change, Diff, Side
+from quorisk.analysis.decision.flips import is_flip
 from quorisk.analysis.decision.recommend import Advice
 from quorisk.analysis.decision.summary import summary
 from quorisk.analysis.experiment.config import Experiment
@@ -49,7 +50,8 @@ def recommend(
     """
     out = out or console()
     out.print(advice.words.headline, style="bold", soft_wrap=True, markup=False)
-    said = summary(advice.designs, advice.target, advice.doubt, advice.words.flips)
+    flips = [*advice.words.flips, *filter(is_flip, advice.search.told())]
+    said = summary(advice.designs, advice.target, advice.doubt, flips)
     out.print(f"{said.measure} {said.risk}: {said.standing}", soft_wrap=True, markup=False)
     facts = Table.grid(padding=(0, 2))
     for about, fact in said.facts:
@@ -96,7 +98,7 @@ def _details(advice: Advice, experiment: Experiment, more: Sequence[str], out: C
     if advice.search.untried:
         out.print(f"  {experiment.command('recommend', *more)}", soft_wrap=True, markup=False)
     for scenario in advice.scope.scenarios:
-        words = [f"{scenario.name}: {scenario.about}".rstrip(": ") + ".", *scenario.simplifications]
+        words = [f"{text.cause(scenario.name)}: {scenario.about}".rstrip(": ") + ".", *scenario.simplifications]
         out.print(" ".join(words), style="dim", soft_wrap=True, markup=False)
     limits = [f"- {each}" for each in (*advice.scope.limits, *advice.scope.latency)]
     out.print("Not modelled:", *limits, sep="\n", style="dim", soft_wrap=True, markup=False)

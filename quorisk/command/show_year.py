@@ -11,7 +11,7 @@ from quorisk.analysis.decision.whole import Whole
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.statistics.yearly import FATES
 from quorisk.command import show
-from quorisk.say import numbers
+from quorisk.say import numbers, text
 from quorisk.say.quantities import YEAR_S, say_time
 
 
@@ -45,7 +45,7 @@ def year(found: Whole, experiment: Experiment, out: Console) -> None:
     total = math.fsum(found.by_cause.values())
     if experiment.clusters and total:
         ranked = sorted(found.by_cause, key=lambda cause: -found.by_cause[cause])
-        causes = ", ".join(f"{cause} ({numbers.share(found.by_cause[cause] / total)})" for cause in ranked)
+        causes = ", ".join(f"{text.cause(cause)} ({numbers.share(found.by_cause[cause] / total)})" for cause in ranked)
         out.print(f"The last copy went with {causes}.", soft_wrap=True)
     if not found.scenarios:
         return
@@ -97,7 +97,8 @@ def likeliest(found: Whole, experiment: Experiment, is_shown: bool, out: Console
     cause = max(found.by_cause, key=lambda each: found.by_cause[each])
     shown = experiment.points[0].scenario
     how = "" if shown == cause or not is_shown else f" Shown for one entry{f' in scenario {shown}' if shown else ''}:"
-    out.print(f"The likeliest incident ({numbers.share(found.by_cause[cause] / total)} of them): {cause}.{how}")
+    share = numbers.share(found.by_cause[cause] / total)
+    out.print(f"The likeliest incident ({share} of them): {text.cause(cause)}.{how}")
 
 
 def _p(p: Figure) -> str:

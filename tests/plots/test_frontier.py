@@ -13,6 +13,7 @@ from quorisk.plots.figures import Wish, figures
 from quorisk.plots.frontier import FRONTIER, LATENCY, PROVED, UPPER_BOUND, frontier_figure
 from quorisk.plots.heat_map import heat_map_figure
 from quorisk.plots.loss import loss_figure
+from quorisk.plots.ranking import look, standing
 from quorisk.say import choose, text
 from tests.plots import tables
 from tests.plots.drawn import all_axes, xy
@@ -48,6 +49,17 @@ def test_the_frontier_has_what_no_other_design_beats_in_losses_latency_and_stora
     clean = [each for each in found.values() if not each["losses"]]
     assert len(drawn(figure, UPPER_BOUND)) == len(clean) == 2
     assert 1.0 in [xy(line)[0][1] for line in all_axes(figure)[0].lines if len(xy(line)) == 2]  # the target
+
+
+def test_a_mark_of_the_frontier_looks_as_that_of_the_ranking_figure():
+    frame = year(target=3.0).frame
+    found = designs(choose.of(frame, text.ANY_LOSS))
+    assert len({standing(each, 3.0) for each in found}) > 2
+    [axes] = all_axes(frontier_figure(frame))
+    for each in found:
+        at = (each.worst[LATENCY], each.worst["p"] if each.worst["losses"] else each.worst["high"])
+        drawn = {line.get_marker() for line in axes.lines if line.get_gid() != FRONTIER and tuple(xy(line)[0]) == at}
+        assert look(each, 3.0).marker in drawn
 
 
 def test_a_loss_is_that_of_what_a_scenario_is_about_and_a_cluster_is_named_where_it_helps():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
+from matplotlib.text import Text
 
 from quorisk.analysis.decision.designs import designs
 from quorisk.analysis.decision.doubt import Doubt
@@ -93,3 +94,15 @@ def test_a_line_of_next_to_no_length_has_an_axis_that_can_be_read():
     assert figure is not None
     low, high = all_axes(figure)[0].get_xlim()
     assert high / low == pytest.approx(4.0)
+
+
+def test_designs_that_lost_nothing_are_not_told_apart_rather_than_tied():
+    [first, other] = made([0, 0])
+    assert other.tie(first) == "not told apart: neither lost anything in 1,000 runs"
+    figure = ranking.ranking_figure([first, other], 0.5, "P(data loss)", "")
+    assert figure is not None
+    assert any(each.get_text().endswith(", not told apart") for each in figure.findobj(Text))
+    [first, other] = made([30, 31])
+    assert other.tie(first) == "a tie in losses"
+    [first, other] = made([30, 300])
+    assert other.tie(first) == ""

@@ -79,9 +79,30 @@ def test_what_would_be_chosen_under_some_of_the_faults_alone_is_told():
     )  # no fault: each design has its own
 
 
-def test_nothing_is_told_of_one_design_or_where_none_is_chosen():
+def test_nothing_is_told_of_one_design_that_meets_the_target():
     assert recommend(frame([0]).assign(target=0.01)).flips == []
-    assert recommend(frame([30, 30], model__keys=[1, 2]).assign(target=1e-6)).flips == []
+
+
+def test_where_no_design_meets_the_targets_those_that_one_would_meet_are_told():
+    given = frame([30, 60], model__keys=[1, 2])
+    high = designs(choose.of(given, text.ANY_LOSS))[0].worst["high"]
+    told = "With targets that allow P(data loss) of a run up to 0.0426"
+    assert recommend(given.assign(target=1e-6)).flips == [f"{told}: keys 1."]
+    assert recommend(given.assign(target=0.0426)).headline == "Run keys 1."
+    assert recommend(given.assign(target=0.9999 * high)).headline != "Run keys 1."
+    assert recommend(frame([30]).assign(target=1e-6)).flips == [f"{told}: this design."]
+    slow = given.assign(target=1.0, write_p99_ms=9.0, write_p99_high_ms=9.0, wants_write_p99_ms=5.0)
+    assert recommend(slow).flips == ["With targets that allow p99 of a write 9.00 ms: keys 1."]
+    off = given.assign(target=1e-6, changed="fencing off")
+    assert recommend(off).flips[0].startswith("No target would change it")
+
+
+def test_a_scenario_that_would_have_to_happen_less_often_is_told_where_no_design_meets_the_targets():
+    said = recommend(year([20, 30, 40, 10, 1, 200, 9, 4, 3, 1, 2, 5], target=1e-4).frame).flips
+    assert said[0].startswith("With targets that allow losses a year up to ")
+    assert said[1:] == ["Any one scenario 100 times less often: still no design meets the targets."]
+    clean = recommend(year([0, 900, 0, 900, 0, 900, 0, 900, 0, 900, 0, 900], target=0.5).frame).flips
+    assert any(each.startswith("With failover 0.") and "still no design meets the targets" in each for each in clean)
 
 
 @pytest.mark.parametrize("target", [math.inf, 0.1, 0.01])

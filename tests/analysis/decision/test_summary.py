@@ -102,3 +102,17 @@ def test_it_stands_before_the_recommendation():
 
 def test_without_a_target_nothing_is_recommended():
     assert told(design(2e-3, **CLUSTER), math.inf)["design"] == "WQ 3 (no target is set)"
+
+
+@pytest.mark.parametrize(
+    ("protocol", "hits", "said"),
+    [
+        ("raft", 1.0, "at most 1 log an event; how much of each is not known: [cluster] gives sizes"),
+        ("kafka", 40.0, "at most 40 partitions an event; how much of each is not known: `quorisk init kraft` writes a"),
+    ],
+)
+def test_without_a_cluster_the_most_that_an_event_takes_is_told_in_the_files_unit(protocol, hits, said):
+    part = {"run.scenario": "all_zones_lose_power", "per_year": 10.0, "p": 0.1, "low": 0.1, "high": 0.1, "hits": hits}
+    facts = told(design(1.0, parts=[part | {"protocol": protocol}], protocol=protocol), 1.0)
+    assert facts["lost at once"].startswith(said)
+    assert facts["mostly in"] == "all zones lose power (100% of the losses)"
