@@ -51,6 +51,8 @@ class Yearly(NamedTuple):
     """Elasticities of incidents, and of what is lost in a year."""
     scenarios: dict[str, Sensitivity]
     """Sensitivities of the scenarios that count, each by itself."""
+    taken_as_0: tuple[str, ...]
+    """Scenarios that lose little, and of which some elasticities are not known: these count as 0."""
 
     def as_json(self) -> dict[str, Any]:
         """Returns an object for `json.dumps`."""
@@ -62,6 +64,7 @@ class Yearly(NamedTuple):
             "values": self.values,
             "elasticities": self.elasticities,
             "elasticities_of": {"incidents": self.of_incidents, "entries": self.of_entries},
+            "elasticities_taken_as_0": list(self.taken_as_0),
             "scenarios": scenarios,
         }
 
@@ -102,7 +105,10 @@ def depends(
         for key, value, slope in _of_scenario(experiment, name, each, parts[name]):
             values[key] = value
             slopes[key] = _added(slopes.get(key, _Sums()), slope)
-    for key, value, slope in _of_cluster(experiment, found, parts):
+    unknown = {
+        name for name, part in parts.items() if part.high > part.p == 0.0 and None in found[name].elasticities.values()
+    }
+    for key, value, slope in _of_cluster(experiment, found, parts, unknown):
         values[key] = value
         slopes[key] = _added(slopes.get(key, _Sums()), slope)
     p, incidents, entries = whole.p_any.value, whole.incidents.value, whole.entries.value
@@ -112,7 +118,7 @@ def depends(
         for i, each in enumerate(times)
     )
     design = dict(experiment.points[0].design)
-    return Yearly(design, whole, values, any_loss, of_incidents, of_entries, found)
+    return Yearly(design, whole, values, any_loss, of_incidents, of_entries, found, tuple(sorted(unknown)))
 
 
 def _on_one_cluster(experiment: Experiment) -> Experiment:
@@ -171,10 +177,11 @@ class _Way(NamedTuple):
 
 
 def _of_cluster(
-    experiment: Experiment, found: Mapping[str, Sensitivity], parts: Mapping[str, Part]
+    experiment: Experiment, found: Mapping[str, Sensitivity], parts: Mapping[str, Part], unknown: set[str]
 ) -> Iterator[tuple[str, float, _Sums | None]]:
     """Figures on which a cluster depends: key, value, and by how much what is lost there, and in scenarios that take
-    the figure from there, grows with its logarithm; None if years have to be drawn, which tell no such difference."""
+    the figure from there, grows with its logarithm; None if years have to be drawn, which tell no such difference.
+    Scenarios that lose little, and of which that is not known, are added to `unknown`."""
     if not experiment.clusters:
         return
     [placed] = experiment.clusters
@@ -187,7 +194,7 @@ def _of_cluster(
             return None
         if placed.cluster.is_ageing:
             return key, value, None
-        up, down = (_lost(experiment, way, here, found, parts) for way in ways)
+        up, down = (_lost(experiment, way, here, found, parts, unknown) for way in ways)
         if up is None or down is None or ways[0].value == ways[1].value:
             return key, value, None
         span = math.log(ways[0].value / ways[1].value)
@@ -225,9 +232,15 @@ def _is_other(way: _Way, here: _Way) -> bool:
 
 
 def _lost(
-    experiment: Experiment, way: _Way, here: _Way, found: Mapping[str, Sensitivity], parts: Mapping[str, Part]
+    experiment: Experiment,
+    way: _Way,
+    here: _Way,
+    found: Mapping[str, Sensitivity],
+    parts: Mapping[str, Part],
+    unknown: set[str],
 ) -> _Sums | None:
-    """What is lost in a year under another value of a figure; None if that is not known of some scenario."""
+    """What is lost in a year under another value of a figure; None if that is not known of some scenario that loses
+    more than a little: others are added to `unknown`."""
     losses = answer_of(way.placed, quick_effort(experiment)).losses
     hazard = -math.log1p(-min(losses.p_any.value, _ALMOST))
     total = _Sums(hazard, losses.incidents.value, losses.entries.value)
@@ -236,11 +249,13 @@ def _lost(
         logarithm = 0.0
         before, now = (dotted_values(experiment.model, points[name].point) for points in (here.points, way.points))
         for key, elasticity in found[name].elasticities.items():
-            if now[key] != before[key] and part.p:
+            if now[key] != before[key] and part.high:
                 if elasticity is not None:
                     logarithm += elasticity * math.log(now[key] / before[key])
                 elif _year(part).incidents > _LITTLE * losses.incidents.value:
                     return None
+                else:
+                    unknown.add(name)
         p = min(1.0, part.p * math.exp(logarithm))
         total = total.plus(_year(part._replace(per_year=event.per_year, hits=event.hits, p=p)))
     return total

@@ -130,7 +130,8 @@ def likeliest(experiment: Experiment, found: Whole) -> Experiment:
             for point in experiment.points
             if is_replaced(experiment, point.scenario)
         }
-        outages = {text.cause(each.name) for each in experiment.clusters[0].cluster.events if each.scope == CLUSTER}
+        events = [each for placed in experiment.clusters[:1] for each in placed.cluster.events]
+        outages = {text.cause(each.name) for each in events if each.scope == CLUSTER}
         wanted = [name for name, has in is_outage.items() if has == (most in outages)]
         most = (wanted or list(is_outage) or names)[0]
     return experiment.changed(f"{SCENARIO}={most}")

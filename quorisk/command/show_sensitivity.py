@@ -49,6 +49,10 @@ def _year(found: Yearly, out: Console) -> None:
     _words(found.elasticities, out)
     rates = {name: found.whole.by_cause.get(name, 0.0) for name in found.scenarios}
     total = math.fsum(found.whole.by_cause.values())
+    for name in found.taken_as_0:
+        part = numbers.share(rates[name] / (total or 1.0))
+        said = f"How {name}, with {part} of the incidents, depends on some figures is not known, and counts as 0."
+        out.print(escape(said), soft_wrap=True)
     for name, each in found.scenarios.items():
         out.print(escape(f"{name}: P(loss) {_risk(each)}; {each.method}"), soft_wrap=True)
         if rates[name] >= _SHARE * total > 0.0:

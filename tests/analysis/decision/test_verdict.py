@@ -64,6 +64,12 @@ def test_designs_are_ranked_by_the_upper_ends_of_their_worst_faults_rates_among_
     assert found == [("keys 2", ""), ("keys 1", "broker crash 1")]
 
 
+def test_worst_faults_have_units_where_time_has():
+    given = rows([30, 3, 9, 9], **{"model__keys": [1, 2], "rates__broker_crash": [1 / 3600, 1 / 86_400]})
+    ats = [[each.worst["at"] for each in designs(some)] for some in (given, given.assign(**{text.TIME_UNIT: "s"}))]
+    assert ats == [["", "broker crash 2.77778 × 10⁻⁴"], ["", "broker crash 1 / h"]]
+
+
 def test_no_more_is_known_than_the_weakest_bound_of_designs_without_a_loss_under_any_faults():
     given = frame([0, 0, 0, 3, 0, 0], model__keys=[1, 2, 3], **FAULTS)
     given.loc[given["point_id"] == "id2", "high"] = 0.6  # its design lost under other faults
