@@ -216,6 +216,9 @@ class Model(NamedTuple):
     """How many faults any loss takes, if that is known."""
     probabilities: tuple[Probability, ...] = ()
     """Those besides MESSAGE_LOSS that its actions are `lost_with`."""
+    lost_records: Callable[[Any, Any, Any, Any, Any], float] | None = None
+    """`lost_records(actions, state, params, rates, steps)`: how many records a run loses that ends as it loses some,
+    with `continuous_writes`, by its initial state and its steps (`paths.Step`), each with its time."""
 
 
 def with_defaults(model: Model, given: Mapping[str, Any]) -> dict[str, Any]:

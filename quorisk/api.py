@@ -15,6 +15,7 @@ from quorisk.analysis.compare import compare as comparing
 from quorisk.analysis.decision import depends as sensing
 from quorisk.analysis.decision.weigh import MEMORY, Weigher
 from quorisk.analysis.decision.whole import whole, with_scenarios
+from quorisk.analysis.estimate import amounts
 from quorisk.analysis.estimate import estimate as estimating
 from quorisk.analysis.exact import exact as solving
 from quorisk.analysis.experiment import config
@@ -87,7 +88,8 @@ def estimate(
     """
     experiment, most = load_experiment(source, overrides), exploring.parse_memory(str(memory))
     with bars.estimate_bar(experiment.run.runs) as (progress, solving):
-        return Estimated(*estimating.estimate(experiment, _threads(threads), progress, most, solving))
+        result = estimating.estimate(experiment, _threads(threads), progress, most, solving)
+        return Estimated(*amounts.with_amount(experiment, result))
 
 
 def runs(source: Source, overrides: Overrides = (), *, threads: int | None = None) -> "pd.DataFrame":

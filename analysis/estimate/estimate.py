@@ -62,6 +62,16 @@ class Exposure(NamedTuple):
     """Its mean model time, over these runs, until it was repaired or the run ended; None if there were no such runs."""
 
 
+class Amount(NamedTuple):
+    """Records that a run loses that loses any, on average, with the ends of Student's interval."""
+
+    mean: float
+    low: float
+    high: float
+    runs: int
+    """In which they were counted."""
+
+
 class Estimate(NamedTuple):
     """What the runs of one configuration say."""
 
@@ -102,6 +112,10 @@ class Estimate(NamedTuple):
     head: rare.HeadPart | None
     """What was solved exactly; None if all losses were counted."""
     assumptions: list[str]
+    amount: Amount | None = None
+    """See `amounts.with_amount`."""
+    expected_records: float | None = None
+    """`data_loss.p` times the mean of `amount`."""
 
 
 def _of_head(found: method.Rare) -> list[str]:

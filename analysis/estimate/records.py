@@ -9,18 +9,32 @@ from quorisk.analysis.estimate.estimate import only_point
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.kernels.engines import registry
 from quorisk.kernels.engines.job import RECORD, Job
-from quorisk.kernels.engines.points import pack
+from quorisk.kernels.engines.points import Point, pack
 from quorisk.kernels.engines.tally import TIME_TICK, ticks
 from quorisk.kernels.errors import ConfigError
-from quorisk.kernels.model import OUTCOMES, fault_kinds
+from quorisk.kernels.model import LOST, OUTCOMES, UNFINISHED, Model, fault_kinds
 
 if TYPE_CHECKING:
     import pandas as pd
 
 MOST_RUNS = 20_000_000
 """Whose records fit into memory."""
-_TOGETHER = 1 << 16
+_TOGETHER = 1 << 14
 """Runs of a job."""
+
+
+def losing(model: Model, point: Point, seed: int, runs: range, enough: int = MOST_RUNS) -> tuple[list[int], int]:
+    """Returns those of these runs that lose data, and how many are cut off, up to where `enough` of them do."""
+    engine, packed = registry.choose("numba"), pack(model, [point])
+    found, hidden = list[int](), 0
+    for first in range(runs.start, runs.stop, _TOGETHER):
+        rows = engine.record(model, packed, Job(0, first, min(_TOGETHER, runs.stop - first)), seed)
+        outcomes = rows[:, RECORD.index("outcome")]
+        found += (first + np.flatnonzero(outcomes == LOST)).tolist()
+        hidden += int((outcomes == UNFINISHED).sum())
+        if len(found) >= enough:
+            break
+    return found, hidden
 
 
 def records(experiment: Experiment, threads: int) -> "pd.DataFrame":

@@ -14,13 +14,12 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
+from quorisk.analysis.estimate.records import losing
 from quorisk.analysis.rates.elasticities import Elasticity, faults_of, places
 from quorisk.kernels import paths
-from quorisk.kernels.engines import points, registry
-from quorisk.kernels.engines.job import RECORD, Job
 from quorisk.kernels.engines.points import Point, rates_in_force
 from quorisk.kernels.engines.rerun import rerun
-from quorisk.kernels.model import LOST, UNFINISHED, Model
+from quorisk.kernels.model import Model
 from quorisk.kernels.ops import popcount
 from quorisk.kernels.paths import Path
 from quorisk.kernels.rule import groups, loss_names, losses
@@ -32,7 +31,6 @@ MOST_RUNS = 1 << 20
 UNSEEN = 3.0
 """By the rule of three, what none of n runs did is done by less than 3 / n of all, with 95 %; a step of it moves a
 score by 1."""
-_BATCH = 1 << 14
 
 
 class Counted(NamedTuple):
@@ -65,20 +63,19 @@ def count(
     Intervals are those of a mean, and wider by UNSEEN / losses: what happens on so small a part of the losing runs may
     be on none of these. `progress` is called with the number of losing runs made again since its last call.
     """
-    losing, hidden = _losing(model, point, seed, runs)
-    seen = len(runs), len(losing), hidden
-    if len(losing) < FEWEST_LOSSES:
+    losing_runs, hidden = losing(model, point, seed, runs)
+    seen = len(runs), len(losing_runs), hidden
+    if len(losing_runs) < FEWEST_LOSSES:
         return Counted(*seen, {}, {}, {})
-    losing = losing[:MOST_LOSSES]
     found = []
-    for run in losing:
+    for run in losing_runs[:MOST_LOSSES]:
         found.append(_scored(model, point, rerun(model, point, seed, run).path))
         if progress:
             progress(1)
     scores, times, lost = (np.array(each, float) for each in zip(*found, strict=True))
     z = float(ndtri((1.0 + confidence) / 2.0))
-    means, reaches = scores.mean(axis=0), z * scores.std(axis=0, ddof=1) / math.sqrt(len(losing))
-    reaches += UNSEEN / len(losing)
+    means, reaches = scores.mean(axis=0), z * scores.std(axis=0, ddof=1) / math.sqrt(len(found))
+    reaches += UNSEEN / len(found)
     often = times.mean(axis=0).tolist()
     return Counted(
         *seen,
@@ -90,18 +87,6 @@ def count(
         actions={action.name: often[i] for i, action in enumerate(model.actions) if often[i]},
         faults=faults_of(model, often, float(lost.mean())),
     )
-
-
-def _losing(model: Model, point: Point, seed: int, runs: range) -> tuple[list[int], int]:
-    """Those of these runs that lose data, and how many are cut off."""
-    engine, packed = registry.choose("numba"), points.pack(model, [point])
-    losing, hidden = list[int](), 0
-    for first in range(runs.start, runs.stop, _BATCH):
-        records = engine.record(model, packed, Job(0, first, min(_BATCH, runs.stop - first)), seed)
-        outcomes = records[:, RECORD.index("outcome")]
-        losing += (first + np.flatnonzero(outcomes == LOST)).tolist()
-        hidden += int((outcomes == UNFINISHED).sum())
-    return losing, hidden
 
 
 def _scored(model: Model, point: Point, path: Path) -> tuple[list[float], list[int], int]:

@@ -33,6 +33,8 @@ class Rerun(NamedTuple):
     """Messages sent."""
     time: float
     """Model time at which it ended."""
+    times: list[float]
+    """Model time of each step."""
 
     def record(self) -> tuple[int, ...]:
         """The row that engines write of it; its columns are `engines.job.RECORD`."""
@@ -72,8 +74,10 @@ def _rerun(model: Model, points: Points, point: int, seed: int, run: int) -> Rer
     )
     choice = initial_choice(model.initial_choices(params), np.uint64(seed), run)
     ran = fresh(model, 0, run, model.initial(params, choice))
+    times = list[float]()
     while ran.outcome == RUNNING:
         ran = step(model, _Answers(model, params, ran.state, steps), settings, np.uint64(seed), ran)
+        times += [ran.time * unit] * (len(steps) - len(times))
     return Rerun(
         path=Path(choice, tuple(steps)),
         outcome=ran.outcome,
@@ -83,6 +87,7 @@ def _rerun(model: Model, points: Points, point: int, seed: int, run: int) -> Rer
         first_steps=ran.first_steps,
         messages=ran.messages,
         time=ran.time * unit,
+        times=times,
     )
 
 

@@ -54,7 +54,7 @@ def estimate_verb(
     """
     experiment = load(file, overrides, strict, True, scenario)
     from quorisk.analysis import explore
-    from quorisk.analysis.estimate import estimate
+    from quorisk.analysis.estimate import amounts, estimate
     from quorisk.command import bars, show
     from quorisk.kernels.cores import num_cores
 
@@ -67,6 +67,7 @@ def estimate_verb(
         return
     with bars.estimate_bar(experiment.run.runs) as (progress, solving):
         result = estimate.estimate(experiment, threads or num_cores(), progress, memory_bytes, solving)
+        result = amounts.with_amount(experiment, result)
     reply(as_json, result, lambda: show.estimate(result, show.console()))
 
 

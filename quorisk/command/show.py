@@ -60,6 +60,11 @@ def estimate(result: Estimate, out: Console) -> None:
     elif result.outcomes["lost"] and not result.head:
         counted = "a microsecond to two million years" if physical else "2^-20 to 2^46; scale the rates"
         out.print(f"mean {'' if physical else 'model '}time to data loss: outside {counted}")
+    if result.amount and result.expected_records:
+        mean = f"{numbers.plain(result.amount.mean)} {escape(numbers.span(*result.amount[1:3]))}"
+        counted = f"by a run that loses any (counted in {result.amount.runs})"
+        expected = numbers.plain(result.expected_records)
+        out.print(f"records lost: {mean} {counted}; expected of a run: {expected}", soft_wrap=True)
     _faults_met(result, out)
     for name, exposure in result.exposures.items():
         if exposure.mean_time is not None:

@@ -24,6 +24,7 @@ from quorisk.kernels.protocols.kraft import (
 from quorisk.kernels.protocols.kraft.initial import initial
 from quorisk.kernels.protocols.kraft.invariants import INVARIANTS, outcome
 from quorisk.kernels.protocols.kraft.layout import MAX_BROKERS, WIDTHS
+from quorisk.kernels.protocols.kraft.lost_records import lost_records
 from quorisk.kernels.protocols.kraft.normal_form import normal_form
 from quorisk.kernels.protocols.kraft.params import CONDITIONS, PARAMETERS, PROBABILITIES, make_params
 
@@ -88,4 +89,5 @@ MODEL = Model(
     max_sends=MAX_BROKERS,
     limits=LIMITS,
     probabilities=PROBABILITIES,
+    lost_records=lost_records,
 )

@@ -44,6 +44,18 @@ class Fetches(NamedTuple):
 def normal_form(state, params):
     """The state with one record for all that are alike, without values that nothing has; as it is while a request to a
     former leader is on its way, who may not know. What is on disk matters no longer once nothing may lose power."""
+    given, state, fetches, (ones, twos, gone) = classified(state, params)
+    merged = ones | twos
+    for v in reversed(range(MAX_VALUES)):
+        is_removed = ((merged | gone) >> v) & 1
+        less, fewer = without(state, fetches, v, (merged >> v) & 1)
+        state, fetches = where(is_removed, less, state), where(is_removed, fewer, fetches)
+    return where(fetches.late, given, with_fetches(state, fetches))
+
+
+def classified(state, params):
+    """The state without what matters no longer; and without what is known of values that nothing has; its fetches; the
+    values for which the next one may stand, those for which the one after that may, and those that nothing has."""
     given = state = state._replace(
         delayed=0,
         unflushed=where(may_lose_power(state, params), state.unflushed, 0),
@@ -51,14 +63,10 @@ def normal_form(state, params):
         flos=settled(state.flos, state.hwms),
     )
     fetches = fetches_under_way(state)
-    late, known = fetches.late, union(state.logs | fetches.records)
+    known = union(state.logs | fetches.records)
     state = state._replace(offsets=state.offsets & (known * EVERY_ROW), value_epochs=state.value_epochs & rows(known))
-    merged, gone = alike(state, fetches), state.sent & ~(known | state.consumed | state.pos_acked)
-    for v in reversed(range(MAX_VALUES)):
-        is_removed = ((merged | gone) >> v) & 1
-        less, fewer = without(state, fetches, v, (merged >> v) & 1)
-        state, fetches = where(is_removed, less, state), where(is_removed, fewer, fetches)
-    return where(late, given, with_fetches(state, fetches))
+    gone = state.sent & ~(known | state.consumed | state.pos_acked)
+    return given, state, fetches, (alike(state, fetches, 1), alike(state, fetches, 2), gone)
 
 
 def settled(offsets, hwms):
@@ -110,20 +118,17 @@ def told(state):
     return state.pos_acked | state.neg_acked << WIDTH | state.consumed << (2 * WIDTH) | state.sent << (3 * WIDTH)
 
 
-def alike(state, fetches):
-    """The values for which the next one of the log may stand: the next one that was written, or with another leader at
-    work at the same time the one after that."""
+def alike(state, fetches, later):
+    """The values for which the next one of the log may stand: the next one that was written (later: 1), or with another
+    leader at work at the same time the one after that (2)."""
     first = first_after_kept_offsets(state, fetches)
     branches = several(state.offsets) != 0
-    found = 0
-    for later in (1, 2):
-        differing = state.value_epochs ^ (state.value_epochs >> (WIDTH * later))
-        apart = (first >> later) | where(branches, gathered(nonempty(differing)), 0)
-        for values in (state.logs, state.unflushed, fetches.records, told(state)):
-            apart |= union(values ^ (values >> later))
-        adjoining = union(state.offsets & (state.offsets >> (WIDTH + later)))
-        found |= adjoining & ~apart & (ALL_VALUES >> later)
-    return found
+    differing = state.value_epochs ^ (state.value_epochs >> (WIDTH * later))
+    apart = (first >> later) | where(branches, gathered(nonempty(differing)), 0)
+    for values in (state.logs, state.unflushed, fetches.records, told(state)):
+        apart |= union(values ^ (values >> later))
+    adjoining = union(state.offsets & (state.offsets >> (WIDTH + later)))
+    return adjoining & ~apart & (ALL_VALUES >> later)
 
 
 def without_column(matrix, v):

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from quorisk.analysis.estimate.amounts import with_amount
 from quorisk.analysis.estimate.estimate import estimate
 from quorisk.analysis.experiment.config import ConfigError, build, load
 from quorisk.kernels.protocols.kraft import MODEL
@@ -158,8 +159,21 @@ def file_of(setting, lost_without_leader=False):
 def test_a_partition_loses_as_much_as_another_program_says(name, runs):
     """Of all that is acknowledged while it is written to all the time; a loss is a leader that lacks some of it."""
     row = ROWS[name]
-    found, p = estimate(build(file_of(row["setting"]), f"{name}.toml", [f"run.runs={runs}"]), 1).data_loss, row["p"]
+    of_file = build(file_of(row["setting"]), f"{name}.toml", [f"run.runs={runs}"])
+    found, p = estimate(of_file, 1).data_loss, row["p"]
     assert abs(found.p - p) <= 4.5 * (p * (1.0 - p) * (1.0 / runs + 1.0 / row["runs"])) ** 0.5
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", ["lag_disk_min1", "lag_crash_min2_unclean_noelr", "lag_power_min1"])
+def test_an_incident_loses_as_many_records_as_another_program_says(name):
+    """Ten records a second in the time in which what is lost was acknowledged."""
+    given = ROWS[name]["setting"]
+    experiment = build(file_of(given), f"{name}.toml", ["run.runs=16000", "run.confidence=0.999"])
+    found = with_amount(experiment, estimate(experiment, 1)).amount
+    losses, seconds, _ = operations.lost(operations.setting(given), 100_000, 1)
+    assert found is not None
+    assert found.low < 10.0 * seconds / losses < found.high
 
 
 @pytest.mark.exhaustive
