@@ -49,7 +49,7 @@ def _solved(point: GridPoint, experiment: Experiment, p: float, runs: int) -> "p
     import pandas as pd
 
     weighed = weigh(experiment._replace(points=(point,)), MEMORY, certain=LITTLE)
-    made_of = by_faults(experiment.model, weighed.moves) if weighed else {}
+    made_of = by_faults(experiment.model, weighed.moves()) if weighed else {}
     total = sum(made_of.values())
     if not weighed or weighed.solved.leaves > LITTLE * total:
         made_of = {}

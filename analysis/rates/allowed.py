@@ -16,7 +16,7 @@ from quorisk.analysis.experiment.grid import GridPoint, by_design
 from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.analysis.rates import elasticities
 from quorisk.analysis.rates.draws import PER_YEAR, draw, rows, unknowns, with_values
-from quorisk.analysis.rates.sensitivity import Weighed, weigh
+from quorisk.analysis.rates.sensitivity import weigh
 from quorisk.analysis.statistics.allowed import (
     LEVELS,
     Allowed,
@@ -27,7 +27,7 @@ from quorisk.analysis.statistics.allowed import (
     bent,
     log_variance_shares,
 )
-from quorisk.kernels.states.moves import lost_and_left, reweighted
+from quorisk.kernels.states.moves import Moves, lost_and_left, reweighted
 from quorisk.say.quantities import YEAR_S
 
 NUM_DRAWS = 256
@@ -36,6 +36,8 @@ _CERTAIN = 1e-4
 """F by L at which a head is certain enough."""
 _OPEN = 0.1
 """F by L at which a head says too little."""
+_MEMORY_IF_NONE_LOST = MEMORY // 8
+"""Bytes for a head where neither runs nor a first head found a loss: a larger one hardly ever finds enough of them."""
 _MOST_STEPS = 1 << 23
 """Steps of a scenario's head times draws that are solved again: below a second."""
 _NUM_CHECKED = 8
@@ -112,25 +114,28 @@ def _design(
             value = np.full(len(draws.levels), (low + high) / 2)
             part: _Part | None = _Part(value, np.zeros_like(value), {}, len(draws.levels), 1.0)
         else:
-            part = _part(experiment, point, unknown, draws)
+            part = _part(experiment, point, unknown, draws, MEMORY if low > 0.0 else _MEMORY_IF_NONE_LOST)
         if part is None:
             return None, point.scenario or ""
         parts.append(_a_year(experiment, point, unknown, draws, part))
     return _summed(experiment, points, parts, draws), None
 
 
-def _part(experiment: Experiment, point: GridPoint, unknown: Mapping[str, Unknown], draws: Draws) -> _Part | None:
+def _part(
+    experiment: Experiment, point: GridPoint, unknown: Mapping[str, Unknown], draws: Draws, memory_bytes: int
+) -> _Part | None:
     """A scenario that decides; None if its losses are not solved."""
-    weighed = weigh(experiment._replace(points=(point,)), MEMORY, certain=_CERTAIN)
+    weighed = weigh(experiment._replace(points=(point,)), memory_bytes, certain=_CERTAIN)
     if weighed is None or not weighed.solved.lost or weighed.solved.leaves > _OPEN * weighed.solved.lost:
         return None
     mine = {key: each for key, each in unknown.items() if key != PER_YEAR}
-    found = elasticities.solve(experiment.model, point.point, weighed.moves).elasticities
+    moves = weighed.moves()
+    found = elasticities.solve(experiment.model, point.point, moves).elasticities
     powers = {key: found[key].value or 0.0 for key in mine if key in found}
     drawn = draws.values(mine)
     num = len(draws.levels)
-    at_most = max(_NUM_CHECKED, num if num * len(weighed.moves.action) <= _MOST_STEPS else 0)
-    solved = _solved(experiment, point, weighed, [row for row, _ in zip(rows(drawn), range(at_most), strict=False)])
+    at_most = max(_NUM_CHECKED, num if num * len(moves.action) <= _MOST_STEPS else 0)
+    solved = _solved(experiment, point, moves, [row for row, _ in zip(rows(drawn), range(at_most), strict=False)])
     if not mine:
         solved = np.tile([weighed.solved.lost, weighed.solved.leaves], (num, 1))
     values = np.full(num, weighed.solved.lost)
@@ -146,10 +151,10 @@ def _part(experiment: Experiment, point: GridPoint, unknown: Mapping[str, Unknow
 
 
 def _solved(
-    experiment: Experiment, point: GridPoint, weighed: Weighed, drawn: Sequence[Mapping[str, float]]
+    experiment: Experiment, point: GridPoint, moves: Moves, drawn: Sequence[Mapping[str, float]]
 ) -> np.ndarray:
     """By draw, what is lost inside the head and what leaves it."""
-    model, moves = experiment.model, weighed.moves
+    model = experiment.model
     chains = (reweighted(moves, model, with_values(point.point, values)) for values in drawn)
     return np.array([lost_and_left(moves, chain) for chain in chains]).reshape(-1, 2)
 

@@ -85,11 +85,14 @@ class Sensitivity(NamedTuple):
 
 
 class Weighed(NamedTuple):
-    """A design's head, and its steps one by one."""
+    """A design's head, and what is certain by it."""
 
     head: Head
     solved: Solved
-    moves: Moves
+
+    def moves(self) -> Moves:
+        """Returns the head's steps one by one, which takes as long as the head has taken."""
+        return moves_of(self.head, self.solved.states)
 
 
 def weigh(
@@ -110,7 +113,7 @@ def weigh(
         found = rare.solve(model, point, memory_bytes // 2, most, told, certain, is_patient=False)
     except MemoryError:
         return None
-    return Weighed(*found, moves_of(found[0], found[1].states)) if found else None
+    return Weighed(*found) if found else None
 
 
 def sensitivity(
@@ -135,7 +138,8 @@ def sensitivity(
 
 def _solved(experiment: Experiment, weighed: Weighed) -> Sensitivity:
     model, point = experiment.model, only_point(experiment).point
-    head, solved, moves = weighed
+    head, solved = weighed
+    moves = weighed.moves()
     found = elasticities.solve(model, point, moves)
     part = rare.parts(model, solved, None)[DATA_LOSS]
     interval = part.interval(estimator_of(experiment.run), 0, 0, 0) if solved.leaves else (solved.lost, solved.lost)
