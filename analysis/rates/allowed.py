@@ -150,9 +150,7 @@ def _part(
     return _Part(values, besides, named, len(lost), float(np.exp(off)))
 
 
-def _solved(
-    experiment: Experiment, point: GridPoint, moves: Moves, drawn: Sequence[Mapping[str, float]]
-) -> np.ndarray:
+def _solved(experiment: Experiment, point: GridPoint, moves: Moves, drawn: Sequence[Mapping[str, float]]) -> np.ndarray:
     """By draw, what is lost inside the head and what leaves it."""
     model = experiment.model
     chains = (reweighted(moves, model, with_values(point.point, values)) for values in drawn)
