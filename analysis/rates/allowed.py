@@ -37,7 +37,7 @@ _CERTAIN = 1e-4
 _OPEN = 0.1
 """F by L at which a head says too little."""
 _MEMORY_IF_NONE_LOST = MEMORY // 8
-"""Bytes for a head where neither runs nor a first head found a loss: a larger one hardly ever finds enough of them."""
+"""Bytes for a head where neither runs nor a first head found a loss: some 130,000 transitions, about a second."""
 _MOST_STEPS = 1 << 23
 """Steps of a scenario's head times draws that are solved again: below a second."""
 _NUM_CHECKED = 8
