@@ -15,7 +15,7 @@ from quorisk.analysis.decision.designs import Design, ranked
 from quorisk.analysis.statistics.allowed import LEVELS, Allowed, Figure
 from quorisk.analysis.statistics.allowed import Design as Known
 from quorisk.analysis.statistics.known import Z
-from quorisk.say import numbers
+from quorisk.say import numbers, text
 from quorisk.say.quantities import YEAR_S, say_time
 
 SURE = 0.95
@@ -151,7 +151,7 @@ def _open(design: Design, known: Allowed, designs_of: Mapping[str, int]) -> str:
     if design.is_proved:
         return ""
     scenario = known.unsolved.get(designs_of.get(_id(design), -1), "")
-    where = f" in {scenario}" if scenario else ""
+    where = f" in {text.cause(scenario)}" if scenario else ""
     return f"what it loses{where} was counted or bounded, and not solved"
 
 

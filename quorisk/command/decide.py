@@ -94,7 +94,7 @@ def recommend_verb(
         more += ["--break-even-s", f"{max(10 * within_s, recommend.ALL_WITHIN_S):g}"]
     reply(as_json, recommend.as_json(advice), lambda: show_decision.recommend(advice, experiment, more, details))
     if markdown:
-        show_comment.write(markdown, show_comment.of_advice(advice), advice.words.sentences)
+        show_comment.write(markdown, show_comment.of_advice(advice), [*advice.words.flips, *advice.words.sentences])
     if fail_on_target and not advice.choice:
         raise typer.Exit(TARGET_MISSED)
 
