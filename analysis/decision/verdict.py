@@ -16,7 +16,8 @@ def choice(found: list[Design], target: float) -> list[Design]:
     another one that meets the target, if no run of the two lost data: what such runs cannot tell apart they are no
     reason to save on, unless the copies or failures that are wanted were said.
 
-    At a target come first those that store least, then the safest. Those that losses do not tell apart share a rank;
+    At a target come last those whose writes stop at any restart; first those that store least, then the safest. Those
+    that losses do not tell apart share a rank;
     what is certain decides between them: writes that go on while a node is down, copies, unless how many are wanted was
     said, then speed, then steps. Without
     a target the order is that of the ranks.
@@ -29,14 +30,15 @@ def choice(found: list[Design], target: float) -> list[Design]:
         return kept
 
     def order(design: Design) -> tuple[float, ...]:
-        return design.worst.get("stored", 0), design.rank, *_certain(design, said).values()
+        return design.stops_writes, design.worst.get("stored", 0), design.rank, *_certain(design, said).values()
 
     return sorted(kept, key=order)
 
 
 def chosen(found: list[Design], target: float, now: str = "") -> str:
     """Returns the design to choose at a target, empty if there is none. It is the one that is chosen `now` as long as
-    that meets the target, and stores no more than the first to choose, and losses do not tell it from that one.
+    that meets the target, stores no more than the first to choose, stops at a restart only if that one does, too, and
+    losses do not tell it from that one.
     """
     picks = choice(found, target)
     if not picks:
@@ -44,7 +46,8 @@ def chosen(found: list[Design], target: float, now: str = "") -> str:
     first = picks[0]
     for each in found:
         stands = each.settings == now and each.verdict(target) == MEETS and not each.is_changed
-        if stands and each.is_tied(first) and each.worst.get("stored", 0) <= first.worst.get("stored", 0):
+        as_cheap = each.worst.get("stored", 0) <= first.worst.get("stored", 0)
+        if stands and each.is_tied(first) and as_cheap and each.stops_writes <= first.stops_writes:
             return now
     return first.settings
 

@@ -36,6 +36,20 @@ def test_what_is_certain_decides_between_designs_that_losses_do_not_tell_apart()
     assert not any("tie" in each for each in recommend(apart).sentences)
 
 
+def test_a_design_whose_writes_stop_at_any_restart_comes_last_even_if_it_stores_less():
+    goes_on, stops = "design WQ 5 AQ 3", "design WQ 5 AQ 2"
+    given = tied(wants_nodes=1, nodes=1)
+    for stored in (5, 6):
+        given["stored"] = given["point_id"].map({"id0": stored, "id1": 5})
+        for stopping, first in ((0, stops), (1, goes_on)):
+            given["stops_with_one"] = given["point_id"].map({"id0": 0, "id1": stopping})
+            found = designs(choose.of(given, "data loss"))
+            assert verdict.choice(found, 100.0)[0].settings == first
+            assert verdict.chosen(found, 100.0, stops) == first
+    both = designs(choose.of(given.assign(stops_with_one=1), "data loss"))
+    assert verdict.choice(both, 100.0)[0].settings == stops
+
+
 def test_steps_decide_last_and_the_same_of_rows_that_count_messages_and_of_those_that_do_not():
     """A report counts messages, a recommendation that solves does not: both are to say the same, in the same words."""
     many, few = "design WQ 5 AQ 3", "design WQ 5 AQ 2"
