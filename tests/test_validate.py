@@ -1,4 +1,4 @@
-"""scripts/validate.py: that its checks can fail, and that the page keeps what was not checked again."""
+"""python -m tests.validation: that its checks can fail, and that the page keeps what was not checked again."""
 
 import subprocess
 import sys
@@ -6,9 +6,9 @@ import sys
 import pytest
 
 from quorisk.kernels.engines.lanes.traced import Shape
-from scripts import validate
 from tests.external import pbs
 from tests.kernels.engines import fuzz
+from tests.validation import __main__ as validate
 from tests.validation import engines, page, probabilities
 from tests.validation.page import Check
 

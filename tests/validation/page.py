@@ -15,8 +15,8 @@ PAGE = ROOT / "docs" / "validation.md"
 HEAD = """# Validation
 
 This page says what Quorisk was compared with, whose figures those are, and how far apart they were.
-`scripts/validate.py` makes the comparisons and writes the page; with `--quick` it makes small ones, in minutes. Every
-section says when it was made, with which versions and by which command. None of the figures was typed in by hand.
+`python -m tests.validation` makes the comparisons and writes the page; with `--quick` it makes small ones, in minutes.
+Every section says when it was made, with which versions and by which command. None of the figures was typed in by hand.
 """
 _SECTION = re.compile(r"<!-- (\w+) -->\n(.*?)\n<!-- /\1 -->\n", re.DOTALL)
 CODE = ("quorisk", "kernels", "analysis", "sparkjobs", "plots", "say")

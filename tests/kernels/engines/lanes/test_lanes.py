@@ -1,4 +1,4 @@
-"""Kernels compiled for one configuration against the generic engine, bit by bit: a few of what `validate.py` draws."""
+"""Kernels compiled for one configuration against the generic engine, bit by bit; `tests.validation` draws many more."""
 
 import random
 

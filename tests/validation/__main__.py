@@ -1,9 +1,8 @@
-#!/usr/bin/env python3
 """Compares Quorisk with everything there is to compare it with, and writes docs/validation.md.
 
-    scripts/validate.py                              all of it: hours on a small machine
-    scripts/validate.py --quick                      small counts: minutes; prints, and leaves the page alone
-    scripts/validate.py --only flips --count 10000 --seed 2
+    python -m tests.validation            all of it: hours on a small machine
+    python -m tests.validation --quick    small counts, in minutes; prints, and leaves the page alone
+    python -m tests.validation --only flips --count 10000 --seed 2
 
 Exits with 1 if something does not hold.
 """
@@ -12,10 +11,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import NamedTuple
-
-sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from tests.validation import answers, clusters, crafted_tables, damaged_files, engines, flips, kills, probabilities
 from tests.validation.page import Check, write
@@ -68,7 +64,7 @@ def main() -> None:
             failed.append(name)
         if not given.quick:
             counted = f" --count {count} --seed {given.seed}" if runs.usual else ""
-            write(name, found, f"scripts/validate.py --only {name}{counted}", seconds, list(CHECKS))
+            write(name, found, f"python -m tests.validation --only {name}{counted}", seconds, list(CHECKS))
     sys.exit(len(failed) > 0)
 
 
