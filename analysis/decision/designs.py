@@ -294,9 +294,10 @@ def _named(rows: pd.DataFrame, keys: list[str]) -> list[str]:
 
 
 def place(design: Design) -> tuple[Any, ...]:
-    """Returns what orders designs that share a rank: their promises, and how often runs get stuck."""
+    """Returns what orders designs that share a rank: last come those whose writes stop at any restart; else their
+    promises, and how often runs get stuck."""
     promised = [-design.worst.get(name, 0) for name in ("copies", "stored")]
-    return design.is_changed, *promised, design.p_stuck(), design.settings
+    return design.is_changed, design.stops_writes, *promised, design.p_stuck(), design.settings
 
 
 def ranked(found: list[Design]) -> list[Design]:

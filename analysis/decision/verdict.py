@@ -16,11 +16,10 @@ def choice(found: list[Design], target: float) -> list[Design]:
     another one that meets the target, if no run of the two lost data: what such runs cannot tell apart they are no
     reason to save on, unless the copies or failures that are wanted were said.
 
-    At a target come last those whose writes stop at any restart; first those that store least, then the safest. Those
-    that losses do not tell apart share a rank;
-    what is certain decides between them: writes that go on while a node is down, copies, unless how many are wanted was
-    said, then speed, then steps. Without
-    a target the order is that of the ranks.
+    At a target come first those that store least, then the safest; those whose writes stop at any restart come last.
+    Designs that losses do not tell apart share a rank. What is certain decides between them: writes that go on while a
+    node is down, copies, unless how many are wanted was said, then speed, then steps. Without a target the order is
+    that of the ranks.
     """
     meets = [design for design in found if design.verdict(target) == MEETS and not design.is_changed]
     clean = [design for design in meets if design.is_clean]

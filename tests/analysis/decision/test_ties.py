@@ -50,6 +50,14 @@ def test_a_design_whose_writes_stop_at_any_restart_comes_last_even_if_it_stores_
     assert verdict.choice(both, 100.0)[0].settings == stops
 
 
+def test_without_a_target_a_design_whose_writes_stop_at_any_restart_is_the_last_of_its_rank():
+    given = tied()
+    for stopping, last in (({"id0": 0, "id1": 1}, "id1"), ({"id0": 1, "id1": 0}, "id0")):
+        found = designs(choose.of(given.assign(stops_with_one=given["point_id"].map(stopping)), "data loss"))
+        assert {each.rank for each in found} == {1}
+        assert found[-1].worst["point_id"] == last
+
+
 def test_steps_decide_last_and_the_same_of_rows_that_count_messages_and_of_those_that_do_not():
     """A report counts messages, a recommendation that solves does not: both are to say the same, in the same words."""
     many, few = "design WQ 5 AQ 3", "design WQ 5 AQ 2"
