@@ -81,18 +81,8 @@ def _certain(design: Design, said: bool) -> dict[str, float]:
 
 def has_targets(found: list[Design], target: float) -> bool:
     """Whether these designs are held to anything."""
-    limits = (
-        "write_p99_ms",
-        "losses_per_year",
-        "incident_entries_p99",
-        "write_minutes_lost_per_year",
-        "copies",
-        "nodes",
-        "zones",
-    )
-    wanted = [f"wants_{name}" for name in limits]
-    beside = (found[0].worst.get(name, 0) for name in wanted)
-    return target < math.inf or any(0 < each < math.inf for each in beside)
+    wanted = (value for name, value in found[0].worst.items() if name.startswith("wants_"))
+    return target < math.inf or any(not isinstance(each, str) and 0 < each < math.inf for each in wanted)
 
 
 class Decade(NamedTuple):
