@@ -1,4 +1,6 @@
-"""How each design looks: the same colour and mark through all figures of a sweep."""
+"""How each design looks: the same colour and mark through a sweep's figures, but where marks say how designs stand to
+the targets (`ranking.look`).
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

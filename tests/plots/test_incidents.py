@@ -4,11 +4,10 @@ import pandas as pd
 from matplotlib.container import ErrorbarContainer
 
 from quorisk.analysis.decision.designs import designs
-from quorisk.plots.frontier import FRONTIER, frontier_figure
 from quorisk.plots.incidents import sizes_figure
 from quorisk.plots.looks import of_designs
 from quorisk.say import choose, text
-from tests.plots.drawn import all_axes, xy
+from tests.plots.drawn import all_axes
 from tests.plots.tables import QUORUMS, frame
 
 
@@ -23,17 +22,13 @@ def curves(names):
     )
 
 
-def test_a_design_has_the_colour_and_the_mark_that_the_frontier_gives_it():
+def test_each_design_has_the_colour_and_the_mark_that_are_its_own_through_a_sweep():
     given = frame(range(1, 13), **QUORUMS).assign(stored=3, survives="", copies=2, on_disk=True, target=0.1)
     rows = choose.of(given, text.ANY_LOSS)
-    drawn = frontier_figure(given)
-    assert drawn is not None
-    lines = [line for line in all_axes(drawn)[0].lines if line.get_gid() != FRONTIER]
-    marks = {xy(line)[0][1]: (line.get_color(), line.get_marker()) for line in lines}
-    found = designs(rows)[::-1]
-    looks, names = of_designs(rows), [each.settings for each in found]
+    looks, names = of_designs(rows), [each.settings for each in designs(rows)[::-1]]
     figure = sizes_figure(curves(names), looks)
     assert figure is not None
     containers = [each for each in all_axes(figure)[0].containers if isinstance(each, ErrorbarContainer)]
     seen = {bars.get_label(): (bars.lines[0].get_color(), bars.lines[0].get_marker()) for bars in containers}
-    assert [seen[each.settings] for each in found] == [marks[each.worst["p"]] for each in found]
+    assert seen == {name: (looks[name].colour, looks[name].marker) for name in seen}
+    assert len(set(seen.values())) == len(seen) > 2
