@@ -29,6 +29,6 @@ def test_each_design_has_the_colour_and_the_mark_that_are_its_own_through_a_swee
     figure = sizes_figure(curves(names), looks)
     assert figure is not None
     containers = [each for each in all_axes(figure)[0].containers if isinstance(each, ErrorbarContainer)]
-    seen = {bars.get_label(): (bars.lines[0].get_color(), bars.lines[0].get_marker()) for bars in containers}
+    seen = {str(bars.get_label()): (bars.lines[0].get_color(), bars.lines[0].get_marker()) for bars in containers}
     assert seen == {name: (looks[name].colour, looks[name].marker) for name in seen}
     assert len(set(seen.values())) == len(seen) > 2
