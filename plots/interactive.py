@@ -60,6 +60,7 @@ def _design(design: Design, number: int, sure: Doubt | None) -> dict[str, Any]:
         "name": design.settings,
         "place": number,
         "changed": design.is_changed,
+        "stops": int(design.stops_writes),
         "copies": int(worst.get("copies", 0)),
         "stored": int(worst.get("stored", 0)),
         "p99": float(worst.get("write_p99_ms", 0.0)),

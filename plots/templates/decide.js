@@ -78,7 +78,8 @@ if (designsTable && controls) {
     const said = want.copies > 0 || designs.some((each) => each.wants);
     const kept = meets.filter((each) => said || !each.clean || !clean.some((other) => less(each.design, other.design)));
     if (want.target === Infinity) return kept;
-    const key = (each) => [each.design.stored, each.rank, said ? 0 : -each.design.copies, each.design.p99, each.design.cost];
+    const key = ({ design, rank }) =>
+      [design.stops, design.stored, rank, said ? 0 : -design.copies, design.p99, design.cost];
     return kept.sort((a, b) => key(a).map((value, i) => value - key(b)[i]).find((gap) => gap !== 0 && !Number.isNaN(gap)) ?? 0);
   };
   const show = () => {
