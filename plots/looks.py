@@ -1,5 +1,5 @@
-"""How each design looks: the same colour and mark through a sweep's figures, but where marks say how designs stand to
-the targets (`ranking.look`).
+"""How each design looks: the same colour and mark through a sweep's figures, except where marks say how designs stand
+to the targets (`ranking.look`).
 """
 
 from collections.abc import Mapping, Sequence

@@ -239,8 +239,8 @@ def _lost(
     parts: Mapping[str, Part],
     unknown: set[str],
 ) -> _Sums | None:
-    """What is lost in a year under another value of a figure; None if that is not known of some scenario that loses
-    more than a little: others are added to `unknown`."""
+    """The losses of a year under another value of a figure; None if they are not known of a scenario that loses more
+    than a little. Scenarios that lose less are added to `unknown`."""
     losses = answer_of(way.placed, quick_effort(experiment)).losses
     hazard = -math.log1p(-min(losses.p_any.value, _ALMOST))
     total = _Sums(hazard, losses.incidents.value, losses.entries.value)

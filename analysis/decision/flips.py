@@ -77,7 +77,7 @@ def told(rows: pd.DataFrame, found: Sequence[Design], target: float) -> list[str
 
 
 def _met_by(found: Sequence[Design], target: float) -> str:
-    """Which targets the first design would meet of those that miss the fewest targets beside losses: a sentence."""
+    """A sentence: the targets that a design would meet, the first of those that miss the fewest beside losses."""
     open_to = [each for each in found if not each.is_changed]
     if not open_to:
         return "No target would change it: each design has a mechanism off, a risky setting on, or is an older version."

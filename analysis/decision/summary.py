@@ -14,7 +14,7 @@ from quorisk.say.quantities import YEAR_S, say_time
 
 _MOST_FLIPS = 2
 _OBJECTS = {"kafka": "partition", "kraft": "partition", "raft": "log"}
-"""What an event of a scenario may take."""
+"""The object that an event of a scenario may take, by protocol."""
 
 
 class Summary(NamedTuple):

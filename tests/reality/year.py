@@ -16,7 +16,7 @@ LOST = None
 
 
 class Rates(NamedTuple):
-    """Of one server, each 1 / s."""
+    """The rates of one server, each 1 / s."""
 
     cut: float
     """It is cut off from the others and from clients."""
@@ -36,7 +36,7 @@ class Server(NamedTuple):
     has: bool = True
     """Its log has all that is acknowledged."""
     fresh: bool = True
-    """What it was given last is not on its disk yet."""
+    """The end of its log is not on its disk yet."""
 
     @property
     def here(self) -> bool:
@@ -48,8 +48,8 @@ START: State = (Server(),) * 3
 
 
 def settled(servers: State) -> State | None:
-    """What comes of servers that may have met or parted: two that meet elect the one with the longer log, and writes
-    go on with those that are there, so that the other one lacks them at once; else nothing is acknowledged.
+    """The servers once they met or parted. Two that meet elect the one with the longer log; writes go on with those
+    that are there, and the third one lacks them at once. One alone acknowledges nothing.
     """
     if sum(each.here for each in servers) < 2:
         return tuple(sorted(servers))
