@@ -34,6 +34,7 @@ _FSYNCS = ("variant.follower_fsync_before_reply", "variant.leader_fsync_before_i
 """Switches that are named together where both are alike, also where they are on: fsync, fsync off."""
 CAUSES = {
     "single_losses": "a node lost alone",
+    "single_losses_after_event": "a node lost alone after an event",
     "thin_entries": "entries left with few copies",
     "unflushed": "an outage that took what was not on disk",
 }

@@ -10,7 +10,7 @@ from quorisk.analysis.cluster.sizes import at_least, of_both, units_of
 from quorisk.analysis.statistics.intervals import bernstein
 from quorisk.kernels.cluster.bounds import ENTRIES, INCIDENTS
 from quorisk.kernels.cluster.draws import SHARES
-from quorisk.kernels.cluster.setting import Cluster
+from quorisk.kernels.cluster.setting import AFTER, SINGLES, Cluster
 from quorisk.kernels.cluster.shares import (
     LATE,
     NOT_FIRST,
@@ -20,7 +20,7 @@ from quorisk.kernels.cluster.shares import (
     draw,
 )
 from quorisk.kernels.cluster.sizes import IN_ENTRIES, Sizes, no_sizes
-from quorisk.kernels.cluster.strata import Strata, strata
+from quorisk.kernels.cluster.strata import Row, Strata, strata
 
 METHOD = "strata"
 PILOT, LEAST, MOST = 1 << 12, 1 << 14, 1 << 20
@@ -174,10 +174,17 @@ def _by_cause(cluster: Cluster, incidents: Rate, solved: Shares, confidence: flo
 def _solved_by(name: str, number: int, found: Strata, solved: Shares, confidence: float) -> tuple[float, float, float]:
     """What the strata that are solved put down to a cause: their ticks say it, but for what thin entries have of it."""
     if not solved.by_cause[-1, 0]:
-        rows = (row for row in found.rows if not math.isnan(row.value) and found.now[row.now].cause == name)
-        value = sum(row.weight * row.value for row in rows)
+        rows = (row for row in found.rows if not math.isnan(row.value))
+        value = sum(row.weight * row.value * _part(name, row, found) for row in rows)
         return value, value, value
     total, squares = solved.by_cause[number]
     low, high = bernstein(total, squares, solved.draws, confidence)
     times = found.solved / solved.sums[SHARE]
     return times * total, times * solved.draws * low, times * solved.draws * high
+
+
+def _part(name: str, row: Row, found: Strata) -> float:
+    """The part of what such a stratum loses that is put down to a cause. Nodes of all its ticks before are down."""
+    cause = found.now[row.now].cause
+    none = math.prod(1.0 - found.past[i].common for i in row.past) if cause == SINGLES else 1.0
+    return {cause: none, AFTER: 1.0 - none}.get(name, 0.0)

@@ -34,6 +34,7 @@ from quorisk.analysis.experiment import units
 from quorisk.analysis.experiment.keys import PER_YEAR, PROBABILITY, SWITCH, Key, Kind, choice, count, number, show
 from quorisk.analysis.experiment.placed import EVENTS, TABLE, Placed, Source, at_risk, is_key
 from quorisk.kernels.cluster.setting import (
+    AFTER,
     BATCH,
     CLUSTER,
     COPYSETS,
@@ -66,7 +67,7 @@ _FORMER = {
     "p_lost_in_rack_outage": ("rack_outage", RACK),
 }
 """Keys that the table had before, and the event that says the same."""
-_OTHER_CAUSES = SINGLES, THIN, "unflushed"
+_OTHER_CAUSES = SINGLES, AFTER, THIN, "unflushed"
 """Names that no event may have."""
 _COPIES = ("model.write_quorum", "model.replicas", "model.replication_factor", "model.servers")
 """By which key a design says how many copies there are."""

@@ -27,6 +27,7 @@ class Nodes(NamedTuple):
     since: np.ndarray  # float64: the first tick that took it, of those that count; inf if there is none
     num_hits: np.ndarray  # int64: ticks that took it, of those that count
     listed: np.ndarray  # int64: whether it is among those that are down
+    common: np.ndarray  # bool: whether an event that may take several took it; of years alone
 
 
 class Repair(NamedTuple):
@@ -47,7 +48,7 @@ def no_history(most_ticks: int, most_taken: int) -> History:
 def nodes_up(num: int) -> Nodes:
     """Returns nodes that never were down."""
     never, hits = np.full(num, -np.inf), np.zeros(num, np.int64)
-    return Nodes(never, never.copy(), np.full(num, np.inf), hits, hits.copy())
+    return Nodes(never, never.copy(), np.full(num, np.inf), hits, hits.copy(), np.zeros(num, np.bool_))
 
 
 @jitable

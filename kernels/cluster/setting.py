@@ -12,11 +12,12 @@ from typing import NamedTuple
 
 RANDOM, TWO_RACKS, DISTINCT_RACKS, COPYSETS = PLACEMENTS = ("random", "two_racks", "distinct_racks", "copysets")
 SCOPES = CLUSTER, RACK, BATCH, NODE = "cluster", "rack", "batch", "node"
-SINGLES, THIN = "single_losses", "thin_entries"
-"""Causes of incidents that are no events: a node lost alone, and a tick that took no whole write set."""
+SINGLES, AFTER, THIN = "single_losses", "single_losses_after_event", "thin_entries"
+"""Causes of incidents that are no events: a node lost alone, while no node or some node that a common cause took is in
+repair; and a tick that took no whole write set."""
 MOST_COPIES = 8
 """Of an ensemble."""
-VERSION = 5
+VERSION = 6
 """Counted up with every change of what years of a cluster are: results of different versions never merge."""
 
 
@@ -47,6 +48,11 @@ class Event(NamedTuple):
     """Whether it takes what is in memory only, at all of its nodes and, of the whole cluster, at its writers."""
     first: int = 0
     """The first of these nodes; the others follow it."""
+
+    @property
+    def is_common(self) -> bool:
+        """Whether it may take several nodes at once."""
+        return self.scope != NODE
 
     @property
     def takes_writers(self) -> bool:
@@ -114,9 +120,11 @@ class Cluster(NamedTuple):
 
     @property
     def causes(self) -> Mapping[str, bool]:
-        """What an incident may be put down to, SINGLES first and THIN last, and whether there is any of it."""
+        """What an incident may be put down to, SINGLES first, AFTER and THIN last, and whether there is any of it."""
         of_events = {event.name: self.hits_of(event) > 0.0 for event in self.events}
-        return {SINGLES: self.node_loss > 0.0, **of_events, THIN: any(each.number > 0.0 for each in self.thin)}
+        follows = self.node_loss > 0.0 and any(of_events[event.name] for event in self.events if event.is_common)
+        thin = any(each.number > 0.0 for each in self.thin)
+        return {SINGLES: self.node_loss > 0.0, **of_events, AFTER: follows, THIN: thin}
 
     def scopes_of(self, event: Event) -> Mapping[int, int]:
         """Returns how many groups of nodes an event may happen to, by their number of nodes."""

@@ -54,6 +54,7 @@ class Kinds(NamedTuple):
     rates: np.ndarray  # float64, added up
     cause: np.ndarray  # int64
     takes_writers: np.ndarray  # bool
+    common: np.ndarray  # float64: as `Past.common`; 0 of ticks that come now
 
 
 class Limits(NamedTuple):
@@ -152,6 +153,7 @@ def _kinds(ticks: tuple[Past | Tick, ...], cluster: Cluster) -> Kinds:
         np.cumsum([each.rate for each in ticks]),
         np.array([numbers[each.cause] if isinstance(each, Tick) else -1 for each in ticks], np.int64),
         np.array([each.takes_writers for each in ticks], np.bool_),
+        np.array([each.common if isinstance(each, Past) else 0.0 for each in ticks]),
     )
 
 
@@ -195,6 +197,7 @@ def _draws(
         late = min(1.0, seen_late(last, history, repair, nodes, limits.window) * limits.late)
         sums[LATE] += late
         sums[LATE_SQUARED] += late * late
+        after = _after_event(last, before, room, history, nodes)
         forget(last, history, nodes)
         value = -np.expm1(log_all)
         if value <= 0.0:
@@ -205,10 +208,10 @@ def _draws(
         _add(IN_LEDGERS, in_ledgers, share, sizes)
         thin = share * (np.exp(log_ledgers) - np.exp(log_all)) / value
         cause = now.cause[rows.now[row]]
-        by_cause[-1, 0] += thin
-        by_cause[-1, 1] += thin * thin
-        by_cause[cause, 0] += share - thin
-        by_cause[cause, 1] += (share - thin) * (share - thin)
+        following = (share - thin) * after if cause == 0 else 0.0
+        for number, amount in ((-1, thin), (-2, following), (cause, share - thin - following)):
+            by_cause[number, 0] += amount
+            by_cause[number, 1] += amount * amount
         not_first = 0.0
         if not limits.in_entries:
             log_before = 0.0
@@ -222,6 +225,18 @@ def _draws(
         sums[SHARE_SQUARED] += share * share
         sums[NOT_FIRST] += not_first
         sums[NOT_FIRST_SQUARED] += not_first * not_first
+
+
+@jitable_apart
+def _after_event(last, before, room, history, nodes):
+    """The chance that one of the ticks before of which a node is still down was an event that may take several."""
+    none = 1.0
+    for i in range(last):
+        for j in range(history.first[i], history.first[i + 1]):
+            if nodes.until[history.node[j]] > 0.0:
+                none *= 1.0 - before.common[room.kind[i]]
+                break
+    return 1.0 - none
 
 
 @jitable_apart

@@ -11,7 +11,7 @@ Wahrscheinlichkeitstheorie 9 (1967) 36-58.
 """
 
 import heapq
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from math import comb, exp, expm1, factorial, isnan, prod
@@ -119,11 +119,11 @@ def _still_waits(cluster: Cluster, past: Sequence[Past]) -> float:
 def _past(cluster: Cluster, now: list[Tick]) -> list[Past]:
     """The kinds of ticks before, whatever their causes, but for those that take writers."""
     writers = any(thin.heals for thin in cluster.thin)
-    rates: dict[tuple[int, int, bool], float] = {}
+    common = {event.name for event in cluster.events if event.is_common}
+    rates = defaultdict[tuple[int, int, bool], list[float]](lambda: [0.0, 0.0])
     for tick in now:
-        key = tick.rack, tick.lost, writers and tick.takes_writers
-        rates[key] = rates.get(key, 0.0) + tick.rate
-    return [Past(*key, rate, cluster.span(key[1])) for key, rate in rates.items()]
+        rates[tick.rack, tick.lost, writers and tick.takes_writers][tick.cause in common] += tick.rate
+    return [Past(*key, sum(each), cluster.span(key[1]), each[True] / sum(each)) for key, each in rates.items()]
 
 
 def _without_rarest(every: list[Tick], moments: Sequence[float], bounds: Bounds) -> tuple[list[Tick], float]:

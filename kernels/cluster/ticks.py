@@ -34,6 +34,8 @@ class Past(NamedTuple):
     rate: float
     span: float
     """For how long it matters, in years."""
+    common: float
+    """The part of them that are events which may take several nodes at once."""
 
     @property
     def mean(self) -> float:

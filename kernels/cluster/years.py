@@ -69,6 +69,7 @@ class Rates(NamedTuple):
     in_a_rack: np.ndarray  # bool by event
     some: np.ndarray  # int64 [event, 2]: the first of the nodes that it may happen to, and how many they are
     takes_writers: np.ndarray  # bool by event
+    is_common: np.ndarray  # bool by event
     at_most: np.ndarray  # float64 [event, in a smaller rack, nodes]: P(so many are lost at most)
     first_of_rack: np.ndarray  # int64 by rack, and the end
     num_large: int
@@ -193,6 +194,7 @@ def _rates(cluster: Cluster) -> Rates:
         np.array([event.scope == RACK for event in events], np.bool_),
         np.array([_some(cluster, event) for event in events], np.int64).reshape(-1, 2),
         np.array([event.takes_writers for event in events], np.bool_),
+        np.array([event.is_common for event in events], np.bool_),
         at_most,
         np.array(cluster.rack_starts, np.int64),
         cluster.rack_sizes[large],
@@ -304,13 +306,16 @@ def _year(
         start = time + repair.detection_delay
         if repair.queue and start < busy:
             start = busy
-        num, old = _go_down(time, start, repair.repair_time, lost, num, nodes, down, taken)
+        common = cause > 0 and rates.is_common[cause - 1]
+        num, old = _go_down(time, start, repair.repair_time, lost, common, num, nodes, down, taken)
         if num == old:
             continue
         busy = start + (num - old) * repair.repair_time
         if time < 0.0 or num < kinds.least:
             continue
+        after = False
         for i in range(num):
+            after |= cause == 0 and i < old and nodes.common[down.node[i]]
             down.share[i] = 1.0 if i >= old else share_missing(nodes, down.node[i], time)
         takes_writers = cause > 0 and rates.takes_writers[cause - 1]
         log_ledgers, log_all, entries = fate(law, kinds, down, old, num, takes_writers, found)
@@ -320,7 +325,7 @@ def _year(
             year[ANY] += log_all
             year[INCIDENTS] += value
             year[ENTRIES] += entries
-            year[BY_CAUSE + 2 * cause] += value - thin
+            year[len(year) - 4 if after else BY_CAUSE + 2 * cause] += value - thin
             year[len(year) - 2] += thin
             in_entries, in_ledgers = draw_size(streams.sizes, law, kinds, found)
             _count(IN_ENTRIES, in_entries, value, weight, largest)
@@ -349,7 +354,7 @@ def _tick(stream, law, rates, taken, marks):
 
 
 @jitable_apart
-def _go_down(time, start, repair_time, lost, num, nodes, down, taken):
+def _go_down(time, start, repair_time, lost, common, num, nodes, down, taken):
     """Nodes that are repaired leave the list of those that are down, and others that are taken now join it. Returns how
     many are on it, and how many of them were before."""
     old = 0
@@ -366,6 +371,7 @@ def _go_down(time, start, repair_time, lost, num, nodes, down, taken):
     for i in range(old, num):
         node = down.node[i]
         nodes.start[node], nodes.until[node] = start, start + (num - old) * repair_time
+        nodes.common[node] = common
     return num, old
 
 

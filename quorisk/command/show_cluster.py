@@ -50,8 +50,7 @@ def _one(found: Answer, confidence: float, out: Console) -> None:
     out.print(table)
     if losses.in_entries:
         _sizes(found, out)
-        before = "other copies may have gone before it, with whatever else, and were not made again yet"
-        out.print(f"The last copy went with {_causes(found)}; {before}.", soft_wrap=True)
+        show_year.causes({name: cause.share for name, cause in losses.by_cause.items()}, out)
         out.print(f"So much at once, or more: {_at_least(found)}.", soft_wrap=True)
     _availability(found, out)
 
@@ -107,12 +106,6 @@ def _sizes(found: Answer, out: Console) -> None:
     if unbounded := [name for name, size in losses.in_entries.items() if math.isinf(size.high)]:
         names = " and ".join(name.replace("p50", "the median") for name in unbounded)
         out.print(f"Too few incidents were drawn to tell how large {names} may be at most.", soft_wrap=True)
-
-
-def _causes(found: Answer) -> str:
-    causes = {name: cause for name, cause in found.losses.by_cause.items() if cause.share > 0.0}
-    ranked = sorted(causes, key=lambda name: -causes[name].share)
-    return ", ".join(f"{text.cause(name)} ({numbers.share(causes[name].share)})" for name in ranked)
 
 
 def _at_least(found: Answer) -> str:

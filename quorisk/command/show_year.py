@@ -42,11 +42,8 @@ def year(found: Whole, experiment: Experiment, out: Console) -> None:
     if lost.value:
         ends = "" if lost.low == lost.high else f" {numbers.span(lost.low, lost.high)}"
         out.print(escape(f"Lost in a year, on average: {numbers.plain(lost.value)}{ends} {what}."), soft_wrap=True)
-    total = math.fsum(found.by_cause.values())
-    if experiment.clusters and total:
-        ranked = sorted(found.by_cause, key=lambda cause: -found.by_cause[cause])
-        causes = ", ".join(f"{text.cause(cause)} ({numbers.share(found.by_cause[cause] / total)})" for cause in ranked)
-        out.print(f"The last copy went with {causes}.", soft_wrap=True)
+    if experiment.clusters and found.by_cause:
+        causes(found.by_cause, out)
     if not found.scenarios:
         return
     table = show.make_table("scenario", "events a year", "hits", "P(loss) of one", "lost a year", "method")
@@ -66,6 +63,14 @@ def year(found: Whole, experiment: Experiment, out: Console) -> None:
         scenario = experiment.scenarios[name]
         words = [f"{name}: {scenario.about}".rstrip(": "), *scenario.simplifications]
         out.print(escape(" ".join(f"{sentence.rstrip('.')}." for sentence in words)), style="dim", soft_wrap=True)
+
+
+def causes(rates: Mapping[str, float], out: Console) -> None:
+    """Prints what the last copies go with, the most frequent first; `rates` are incidents by cause, in any unit."""
+    total, ranked = math.fsum(rates.values()), sorted(rates, key=lambda cause: -rates[cause])
+    said = (f"{text.cause(cause)} ({numbers.share(rates[cause] / total)})" for cause in ranked if rates[cause])
+    before = "copies that went before it were not made again yet (after an event: those that it took)"
+    out.print(f"The last copy went with {', '.join(said)}; {before}.", soft_wrap=True)
 
 
 def variants(found: Mapping[str, Whole], out: Console) -> None:

@@ -29,7 +29,7 @@ def test_one_design(quorisk, on_a_cluster):
     assert out.startswith("P(any loss in a year) 4.42 × 10⁻⁴ [4.4")
     assert "], once in 2,260 years; strata\nLost at once: 88" in out
     assert "│ P(any loss in a year)    │ 4.42 × 10⁻⁴ │" in out
-    assert "The last copy went with power outage (99.4%), a node lost alone (0.57" in out
+    assert "The last copy went with power outage (99.4%), a node lost alone after an event (0.57" in out
     assert "100,000 entries once in 2,270 years; 1,000,000 entries once in" in out
     assert (
         "Ledgers that cannot be closed, as nodes do not answer: 1.2 × 10⁻⁶ on average at any time, each for 43 s."

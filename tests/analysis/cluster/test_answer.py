@@ -55,7 +55,7 @@ def test_what_strata_leave_open_may_be_any_cause_s_that_there_is():
     losses = answer(placed(BUSY._replace(events=(outage(1e-3, 0.01),))), EFFORT._replace(method="head")).losses
     single, power = (losses.by_cause[name].incidents for name in ("single_losses", "outages"))
     assert single.low == losses.incidents.low == 0.0
-    assert 2 * losses.incidents.value < single.high == pytest.approx(losses.incidents.high)
+    assert 2 * losses.incidents.value < single.high == pytest.approx(losses.incidents.high, rel=1e-4)
     assert power.value < 1e-3 * losses.incidents.value < losses.incidents.value < power.high < single.high
     for method in ("head", "count"):
         idle = BUSY._replace(events=(outage(1e-3, 0.0), rack_outage(0.0, 0.5)))
@@ -117,7 +117,8 @@ def test_json():
         assert set(told[key]) == {name, "low", "high", "method"}
     assert set(told["incident_entries"]) == {"p50", "p90", "p99", "intervals"}
     assert told["incident_bytes"]["p50"] == 1024 * told["incident_entries"]["p50"]
-    assert set(told["causes"]) == {"single_losses", "outages", "rack_outages", "thin_entries"}
+    causes = {"single_losses", "single_losses_after_event", "outages", "rack_outages", "thin_entries"}
+    assert set(told["causes"]) == causes
     assert set(told["availability"]["reading"]) == {"part", "ledgers", "per_year", "mean_s"}
     assert told["design"] == {"cluster.nodes": 20}
     at_least = [each["incidents_per_year"] for each in told["at_least"]]

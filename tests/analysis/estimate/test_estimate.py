@@ -183,6 +183,7 @@ def test_what_losses_met_and_how_long_exposure_lasts_is_said(topic):
         1.0: "100%",
         0.0: "0%",
         1 - 1e-9: "over 99.9999%",
+        1e-9: "under 0.0001%",
     }
     assert {value: numbers.share(value) for value in shares} == shares
     exposed = {"Exposed": Exposure(62, 3481.0), "Never": Exposure(0, None)}

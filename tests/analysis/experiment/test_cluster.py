@@ -191,7 +191,8 @@ def test_events_of_batches_and_nodes_are_read(placed):
     assert firmware == Event("firmware", "batch", 0.1, 1.0, 5)
     assert wiped == Event("wiped", "node", 0.01, 0.5)
     assert design.cluster.hits == pytest.approx(0.02 + 0.0075 + 0.1 * 5 / 20 + 0.01 * 0.5)
-    assert tuple(design.cluster.causes) == ("single_losses", "power_outage", "firmware", "wiped", "thin_entries")
+    causes = ("single_losses", "power_outage", "firmware", "wiped", "single_losses_after_event", "thin_entries")
+    assert tuple(design.cluster.causes) == causes
     other = design.with_figures({"cluster.events.firmware.per_year": 0.2})
     assert other.figure("cluster.events.firmware.per_year") == 0.2
     assert other.cluster.events[::2] == design.cluster.events[::2]

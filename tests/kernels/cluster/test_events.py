@@ -75,6 +75,23 @@ def test_an_event_of_single_nodes_is_a_loss_of_one():
     assert ours.by_cause["wiped"].incidents.value == pytest.approx(theirs.by_cause["single_losses"].incidents.value)
 
 
+@pytest.mark.parametrize("repair_time", [0.0, 6 * HOUR])
+def test_a_node_lost_alone_after_an_event_is_told_apart(repair_time):
+    """Two nodes hold both copies of a ledger. The other one went alone, or in an outage that took just one of the two,
+    less than a day before, or less than a random share of a repair more."""
+    rate, outages, p = 0.05, 0.3, 0.2
+    cluster = Cluster(2, 2, 2, 1, 10, node_loss=rate, detection_delay=24 * HOUR, repair_time=repair_time)
+    one = outages * p * (1.0 - p)
+    alone, after = (2.0 * rate * before * (24 * HOUR + repair_time / 2) for before in (rate, one))
+    event = Event("outages", "cluster", outages, p)
+    found = certified(cluster._replace(events=(event,)), 0.95, DRAWS).by_cause
+    off = 4 * (rate + outages) * (24 * HOUR + repair_time)
+    assert found["single_losses"].incidents.value == pytest.approx(alone, rel=off)
+    assert found["single_losses_after_event"].incidents.value == pytest.approx(after, rel=off)
+    of_single_nodes = certified(cluster._replace(events=(event._replace(scope="node"),)), 0.95, DRAWS).by_cause
+    assert of_single_nodes["single_losses_after_event"].incidents.high == 0.0
+
+
 @pytest.mark.parametrize("takes_unflushed", [False, True])
 def test_entries_in_flight_go_with_events_that_take_what_is_in_memory(takes_unflushed):
     """Two entries have one copy each, on one of nine nodes of which each is lost with 0.3; writers keep others."""
