@@ -27,7 +27,7 @@ from quorisk.kernels.keeping import cache_folder
 from quorisk.kernels.model import Model
 
 NAME = "jax"
-_CPU_LANES, _GPU_LANES, _FEWEST_LANES = 1 << 12, 1 << 20, 1 << 8
+_CPU_LANES, _GPU_LANES, _FEWEST_LANES = 1 << 12, 1 << 18, 1 << 8  # docs/gpus.md has what more and fewer cost
 _NARROWING = 1 << 4
 """How many times fewer lanes a batch has once hardly any of its runs are left."""
 _BATCH_COPIES = 8
