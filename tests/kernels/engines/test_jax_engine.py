@@ -209,9 +209,9 @@ class Device:
 
 
 def test_a_batch_fits_the_devices_memory():
-    roomy, small = (jax_engine.num_lanes(TOPIC, Device(free)) for free in (10**12, 10**9))
-    assert roomy == 2**20 > small >= 2**14
-    assert 10**9 / 32 < jax_batch.batch_bytes(TOPIC, small) <= 10**9 / 8
+    roomy, small = (jax_engine.num_lanes(TOPIC, Device(free)) for free in (10**12, 2 * 10**8))
+    assert roomy == 2**18 > small >= 2**14
+    assert 2 * 10**8 / 32 < jax_batch.batch_bytes(TOPIC, small) <= 2 * 10**8 / 8
     with pytest.raises(
         EngineError, match=r"^NVIDIA Abacus: 1,000 bytes of memory are free, which is too little for a batch$"
     ):
