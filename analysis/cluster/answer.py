@@ -151,8 +151,8 @@ def told(placed: Placed, effort: Effort, found: Losses | None, drawn: Tally | No
 def availability_of(placed: Placed) -> Availability:
     """Returns when a design's ledgers cannot be used, and take no writes."""
     restarts = Restarts(placed.restarts, placed.restart_time_s / YEAR_S, placed.outage_time_s / YEAR_S)
-    writers = Writers(placed.write_needs, placed.replaced_after_s) if placed.write_needs else None
-    return availability(placed.cluster, restarts, placed.ack_quorum, writers)
+    needs, waits = placed.write_needs, (placed.replaced_after_s, placed.leaderless_for_s)
+    return availability(placed.cluster, restarts, placed.ack_quorum, Writers(needs, *waits) if needs else None)
 
 
 def _of_copies(placed: Placed, effort: Effort, found: Losses | None, drawn: Tally | None) -> Losses:

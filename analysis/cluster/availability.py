@@ -66,6 +66,8 @@ class Writers(NamedTuple):
     replaced_after_s: float = math.inf
     """Seconds after which another node takes the place of one that does not answer; infinite if none ever does,
     NaN if it is not known."""
+    leaderless_for_s: float = 0.0
+    """Seconds without a leader each time that one stops; NaN if they are not known."""
 
 
 class Writing(NamedTuple):
@@ -77,6 +79,10 @@ class Writing(NamedTuple):
     """Whether they take writes again once another node has taken its place."""
     minutes_per_year: float | None
     """For how long a ledger takes none, on average. None if it is not known how long writers wait."""
+    leaderless_for_s: float = 0.0
+    """Seconds without a leader, each time that one stops."""
+    electing_minutes: float = 0.0
+    """Minutes of a year without a leader. Each restart counts, as if the leader did not hand over before."""
 
     @property
     def stops(self) -> bool:
@@ -126,7 +132,10 @@ def _writing(cluster: Cluster, restarts: Restarts, writers: Writers, rack_down: 
     node_down = cluster.ensemble_size / cluster.nodes if fatal == 1 else 0.0
     waits = has_room or (rack_down is not None and rack_down.has_room)
     is_known = not (waits and math.isnan(writers.replaced_after_s))
-    return Writing(node_down, has_room, part * YEAR_S / 60.0 if is_known else None)
+    down = sum(cluster.hits_of(event._replace(p_lost=1.0)) for event in cluster.events)
+    electing = (restarts.per_year + cluster.node_loss + down) * writers.leaderless_for_s / 60.0
+    minutes = part * YEAR_S / 60.0 + electing if is_known and not math.isnan(electing) else None
+    return Writing(node_down, has_room, minutes, writers.leaderless_for_s, electing)
 
 
 def _fatal(cluster: Cluster, writers: Writers, has_room: bool) -> int:

@@ -194,8 +194,9 @@ def place(protocol: str, values: Mapping[str, Any], varied: Mapping[str, Any], i
     needs = ack_quorum or (1 if values.get("variant.acks") == "1" else least)
     source = Source(protocol, tuple(values.items()), is_physical, promised)
     placed = Placed(dict(varied), cluster, ack_quorum, entry_bytes, *downtimes, write_needs=needs, source=source)
-    after = promised.replaced_after if is_physical or math.isinf(promised.replaced_after) else math.nan
-    return placed._replace(replaced_after_s=after, **at_risk(source, cluster))
+    times = {"replaced_after_s": promised.replaced_after, "leaderless_for_s": promised.leaderless_for}
+    known = {name: time if is_physical or time in (0.0, math.inf) else math.nan for name, time in times.items()}
+    return placed._replace(**known, **at_risk(source, cluster))
 
 
 def _mine(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -55,6 +55,8 @@ class Placed(NamedTuple):
     protocol's model has neither."""
     replaced_after_s: float = math.inf
     """How long a write waits for a node that is down until another one takes its place; NaN if that is not known."""
+    leaderless_for_s: float = 0.0
+    """How long nobody leads once a leader stops; NaN if that is not known."""
     source: Source | None = None
 
     @property

@@ -32,6 +32,9 @@ class Promise(NamedTuple):
     replaced_after: float = inf
     """How long a writer waits for a node that is down before it goes on with another one, in model time; infinite if
     it never does, as a partition's replicas stay where they are."""
+    leaderless_for: float = 0.0
+    """How long nobody leads once a leader stops that hands nothing over, on average, in model time; 0 if nobody has to
+    lead, or the protocol does not tell."""
 
     @property
     def stops_with_one(self) -> bool:

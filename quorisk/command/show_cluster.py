@@ -145,7 +145,11 @@ def _writing(writing: Writing) -> str:
     said = f"While one node is down: {part if writing.node_down else 'all ledgers take writes'}."
     if writing.minutes_per_year is None:
         return said
-    return f"{said} A ledger takes none for {numbers.plain(writing.minutes_per_year, 2)} minutes a year on average."
+    said += f" A ledger takes none for {numbers.plain(writing.minutes_per_year, 2)} minutes a year on average"
+    if not writing.electing_minutes:
+        return f"{said}."
+    minutes, each = numbers.plain(writing.electing_minutes, 2), say_time(writing.leaderless_for_s)
+    return f"{said}; in {minutes} of them it has no leader, {each} after each stop of one that does not hand over."
 
 
 def _rack_down(down: RackDown) -> str:

@@ -3,6 +3,7 @@
 import json
 import math
 from itertools import combinations
+from typing import Any
 
 import pytest
 
@@ -221,6 +222,18 @@ def test_a_restart_stops_writes_where_no_other_node_takes_the_place(nodes, write
     assert found.stops == (part > 0.0 and not has_room)
     minutes = of_time and pytest.approx(of_time(away) * YEAR_S / 60.0, rel=1e-3)
     assert found.minutes_per_year == minutes
+
+
+def test_each_stop_of_a_leader_takes_an_election():
+    """Of each node twelve restarts, a loss and 0.1 outages of its rack a year, whether these take copies or not."""
+    cluster = Cluster(30, 3, 3, 1, 1, racks=3, placement=DISTINCT_RACKS, node_loss=1.0, events=(rack_outage(0.1, 0.0),))
+    found: list[Any] = [
+        availability(cluster, Restarts(12.0), None, Writers(2, math.inf, time)).writing for time in (0.0, 1.5, math.nan)
+    ]
+    without, timed, unknown = (each.minutes_per_year for each in found)
+    assert found[1].electing_minutes == pytest.approx(13.1 * 1.5 / 60)
+    assert timed == pytest.approx(without + 13.1 * 1.5 / 60)
+    assert unknown is None
 
 
 def test_outages_of_racks_and_of_the_cluster_stop_writes_for_as_long_as_they_last():

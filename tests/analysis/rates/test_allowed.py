@@ -126,6 +126,24 @@ def test_draws_at_which_much_leaves_the_head_widen_no_others(monkeypatch):
     assert truth.high * (1 - 1e-9) < design.high < 2.0 * truth.high
 
 
+def test_a_head_gets_an_eighth_of_the_memory_where_no_run_was_lost(monkeypatch):
+    """It was given as much as any, and took most of the time of `recommend` to find that nothing is known. What a small
+    head tells is the same."""
+    of, given, weigh = experiment(scenarios={}), list[int](), allowed.weigh
+
+    def counted(of, memory_bytes, **more):
+        given.append(memory_bytes)
+        return weigh(of, memory_bytes, **more)
+
+    monkeypatch.setattr(allowed, "weigh", counted)
+    [(p, _)] = losses(of)
+    found: list[Any] = [allowed.known(of, [(low, p)], 8) for low in (0.0, p)]
+    [unseen], [seen] = (each.designs for each in found)
+    assert given == [allowed.MEMORY // 8, allowed.MEMORY]
+    assert unseen.as_json() == seen.as_json()
+    assert unseen.median > 0.0
+
+
 def test_a_scenario_without_weight_is_left_as_it_is():
     scenarios = {**DOCUMENT["scenarios"], "entry": {"per_year": {"value": 1e-3, "error_factor": 3}}}
     of = experiment(scenarios=scenarios)

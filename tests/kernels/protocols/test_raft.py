@@ -15,7 +15,7 @@ from quorisk.kernels.engines.job import RECORD, Job
 from quorisk.kernels.engines.rerun import rerun
 from quorisk.kernels.model import OUTCOMES
 from quorisk.kernels.ops import bits
-from quorisk.kernels.protocols.raft import MODEL, describe
+from quorisk.kernels.protocols.raft import MODEL, describe, promises
 from quorisk.kernels.protocols.raft.election import panics
 from quorisk.kernels.protocols.raft.margin import MARGIN
 from quorisk.kernels.protocols.raft.story import tell
@@ -162,6 +162,13 @@ def test_an_independent_program_sees_as_many_losses(given, losses, runs):
     assert experiment.points[0].point.rates["false_timeout"] == 0.01
     seen = estimate(experiment, 1).data_loss.losses / 5
     assert abs(seen - losses) <= 3 * (seen / 5 + losses) ** 0.5
+
+
+@pytest.mark.parametrize(("servers", "waiting"), [(1, 1), (2, 1), (3, 2), (5, 4)])
+def test_an_election_begins_with_the_first_timeout(servers, waiting):
+    """Of servers that each wait for one to two seconds: 1.5 s on average."""
+    waits = np.random.default_rng(1).uniform(1.0, 2.0, (40_000, waiting)).min(axis=1)
+    assert promises.first_timeout(servers, 1 / 1.5) == pytest.approx(waits.mean(), rel=0.005)
 
 
 def test_a_profile_knows_of_no_false_timeouts():
