@@ -70,9 +70,10 @@ def test_settings_are_those_of_the_protocols_and_their_keys_exist(name, cluster)
     assert named <= keys | {f"faults.{each.name}" for each in model.probabilities} | {"latency.cut_ms"}
 
 
-def test_the_settings_of_kafka_are_listed_the_other_way_too():
+@pytest.mark.parametrize(("name", "cluster"), [("kraft", "Kafka"), ("bookkeeper", "BookKeeper")])
+def test_settings_are_listed_the_other_way_too(name, cluster):
     page = (ROOT / "docs" / "settings.md").read_text()
-    assert doc_tables.of_parameters(registry.settings("kraft"), registry.load("kraft"), "Kafka") in page
+    assert doc_tables.of_parameters(registry.settings(name), registry.load(name), cluster) in page
 
 
 def test_the_page_of_rates_has_the_metrics_that_are_read_and_the_keys_that_follow():

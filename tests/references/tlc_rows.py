@@ -15,7 +15,13 @@ class Tlc(NamedTuple):
 
 TLC = {
     "bookkeeper": Tlc(
-        modules={"BookKeeperProtocol": {}, "BookKeeperFaults": {}, "BookKeeperStriped": {}, "BookKeeperFlush": {}},
+        modules={
+            "BookKeeperProtocol": {},
+            "BookKeeperFaults": {},
+            "BookKeeperStriped": {},
+            "BookKeeperFlush": {},
+            "BookKeeperWriting": {},
+        },
         constants={
             "Bookies": "bookies",
             "Clients": "clients",

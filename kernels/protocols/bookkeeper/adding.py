@@ -9,6 +9,7 @@ from quorisk.kernels.protocols.bookkeeper.layout import (
     MAX_FRAGMENTS,
     ROW,
     ROWS,
+    current_ensemble,
     entries_up_to,
     entry_row,
     nonzero_rows,
@@ -16,6 +17,7 @@ from quorisk.kernels.protocols.bookkeeper.layout import (
 from quorisk.kernels.protocols.bookkeeper.messages import (
     FENCED_RESPONSE,
     add_requests,
+    add_requests_by_entry,
     add_requests_to,
     earliest_responses,
     forget_lost,
@@ -150,10 +152,30 @@ def with_left(params, client):
     return client._replace(left=where(resend != 0, client.left, 0))
 
 
+def blocking_bookies(params, client):
+    """FailedBookies with `delay_ensemble_change`: of each pending entry that can no longer reach its ack quorum, those
+    that it was lost with and that have not confirmed it."""
+    lost = (
+        add_requests_by_entry(client.requests.lost) | client.responses.lost | client.responses.lost >> FENCED_RESPONSE
+    )
+    lost &= write_sets(params, current_list(client.fragments)) & client.pending * ROW & ~client.confirmed
+    failed = 0
+    for entry in range(1, MAX_ENTRIES + 1):
+        bookies = entry_row(lost, entry)
+        failed |= where(popcount(bookies) > params.write_quorum - params.ack_quorum, bookies, 0)
+    return failed
+
+
+def failed_bookies(params, client):
+    """FailedBookies: the bookies that an ensemble change replaces."""
+    blocking = when(params.delay_ensemble_change != 0, blocking_bookies, params, client)
+    failed = where(params.delay_ensemble_change != 0, blocking, timed_out(client))
+    return failed & current_ensemble(client.fragments)
+
+
 def can_change_ensemble(state, params, client):
     """The guard of ChangeEnsemble."""
-    ensemble = current_list(client.fragments)
-    failed = timed_out(client) & ensemble.members
+    ensemble, failed = current_list(client.fragments), failed_bookies(params, client)
     available = valid_ensembles(state, params, ensemble, failed) != 0
     return where((failed != 0) & (needing_resend(params, client) == 0) & available, 1, 0)
 
@@ -167,7 +189,7 @@ def change_ensemble(state, params, client, unsets=1):
     """ChangeEnsemble for the client alone: new fragments, time-outs of failed bookies forgotten and, if it `unsets`,
     their confirmations. An op whose write set stays the same is of the new fragment at once."""
     old, ensemble = client.fragments, current_list(client.fragments)
-    failed = timed_out(client) & ensemble.members
+    failed = failed_bookies(params, client)
     new = select_ensemble(state, params, ensemble, failed)
     first = client.lac + 1
     in_place = first == (old.first_ids & 7)

@@ -14,6 +14,7 @@ _AUDITOR = {"repair_open_ledgers": True, "fence_open_ledgers": True, "limbo_answ
 _TOGETHER = {"lost_together": True, "max_lost": 4, "racks": 2, "max_empty_restarts": 6}
 _OUTAGES = {"max_outages": 2, "max_rack_outages": 2, "racks": 2, "p_lost_in_outage": 0.3, "p_lost_in_rack_outage": 0.6}
 _PARTIAL = {"max_unclean_restarts": 1, "max_partial_losses": 1, "p_lost_entry": 0.4}
+_DELAYED = {"delay_ensemble_change": True, "ack_quorum": 1, "message_loss": 0.2}
 _SOME_FAULTS = _SLOW_CLOSE | dict.fromkeys(
     (
         *("bookie_restarts_empty", "bookie_is_lost", "two_bookies_are_lost_together"),
@@ -48,6 +49,10 @@ CASES = Cases(
         | _FAULTS
         | {"bookies": 6, "ensemble_size": 5, "ack_quorum": 1, "max_steps": 40, "rates": _SOME_FAULTS},
         _PAIR | _FAULTS | _OUTAGES | _PARTIAL | {"journal_sync": False, "max_steps": 60, "rates": _SOME_FAULTS},
+        _PAIR
+        | _FAULTS
+        | _DELAYED
+        | {"bookies": 4, "entries": 2, "inflight": 2, "max_steps": 60, "rates": _SOME_FAULTS},
         _PAIR | _PARTIAL | {"journal_write": False, "damaged_reads_unknown": False, "max_steps": 60, "rates": {}},
     ),
     walks=(

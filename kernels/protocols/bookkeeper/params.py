@@ -39,6 +39,7 @@ class Params(NamedTuple):
     fence_unknown_ledger: int
     strict_negative_reads: int
     close_checks_version: int
+    delay_ensemble_change: int
     early_callbacks: int  # callbacks_after_unset is off, and there are positions that an entry does not go to
     fence_on_unclean_shutdown: int
     limbo_on_unclean_shutdown: int
@@ -104,6 +105,12 @@ PARAMETERS = (
     switch(
         "callbacks_after_unset",
         "after an ensemble change, no entry is acknowledged before all have forgotten replaced bookies (off: defect 3)",
+    ),
+    switch(
+        "delay_ensemble_change",
+        "delayEnsembleChange: a bookie is replaced only if an entry cannot reach its ack quorum without it",
+        default=False,
+        later=True,
     ),
     switch("fence_on_unclean_shutdown", "a bookie that restarts without its data fences the ledger"),
     switch(

@@ -33,6 +33,11 @@ SETTINGS = (
         "a rack's bookies lose power together; `faults.max_empty_restarts` says how often it may happen",
     ),
     Setting("`addEntryTimeoutSec`", "`rates.client_changes_ensemble`"),
+    Setting(
+        "`delayEnsembleChange`",
+        "`variant.delay_ensemble_change`",
+        "off, as in BookKeeper unless told otherwise",
+    ),
     Setting("auditor, autorecovery (`lostBookieRecoveryDelay`)", "`rates.auditor_replicates_fragment`"),
     Setting(
         "the same of ledgers that are open (`openLedgerRereplicationGracePeriod`)",

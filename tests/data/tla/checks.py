@@ -3,7 +3,8 @@
     python -m tests.data.tla.checks [NAME...]            rows of rows.py: of ROWS, or those named
     python -m tests.data.tla.checks --operated           those of OPERATED
     python -m tests.data.tla.checks --guarded            those of GUARDED
-    python -m tests.data.tla.checks --unchanged FILE...  rows of other files anew, with all that FLUSH.md adds off
+    python -m tests.data.tla.checks --written            those of WRITTEN
+    python -m tests.data.tla.checks --unchanged FILE...  rows of other files anew, with all that is added here off
 
 Environment, besides that of tlc.py: BOOKKEEPER_TLA, the folder of BookKeeperStriped.tla and MessagePassingF.tla; KT,
 the folder kafka_data_replication/kraft; KAFKA_TLA, that of KafkaReplication.tla; RAFT_TLA, that of RaftFaults.tla.
@@ -18,9 +19,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.data.tla import bookkeeper, kafka, kraft, operations, raft
+from tests.data.tla import bookkeeper, kafka, kraft, operations, raft, writing
 from tests.data.tla.patching import Module
-from tests.data.tla.rows import GUARDED, OPERATED, ROWS, Row
+from tests.data.tla.rows import GUARDED, OPERATED, ROWS, WRITTEN, Row
 from tests.data.tla.tlc import Check, run
 
 MODEL_VALUES = (
@@ -47,8 +48,9 @@ KEYS = {
     "journal_write": "JournalWrite",
     "journal_sync": "JournalSync",
     "damaged_reads_unknown": "DamagedReadsUnknown",
+    "delay_ensemble_change": "DelayEnsembleChange",
 }
-"""Keys of experiment files, and the constants of BookKeeperFlush that they are."""
+"""Keys of experiment files, and the constants of BookKeeperWriting that they are."""
 EXTENDED = ("BookKeeperFaults", "BookKeeperStriped", "kafka_replication", "KafkaTruncate", "Kip")
 """How the names of the modules begin that are extended here."""
 
@@ -76,17 +78,18 @@ def check_of_bookies(row: Row) -> Check:
     striped = Module((folder / "BookKeeperStriped.tla").read_text())
     if not row["variant"].get("fence_recovery_reads", True):
         striped.within("GetRecoveryReadRequests", "fence    |-> TRUE]", "fence    |-> FALSE]")
-    modules = {"BookKeeperFlush.tla": bookkeeper.flushing(striped)}
+    modules = {"BookKeeperWriting.tla": writing.writing(bookkeeper.flushing(striped))}
     modules["MessagePassingF.tla"] = (folder / "MessagePassingF.tla").read_text()
     given = {**row["model"], **row["faults"], **row["variant"]}
     off: Row = {"EnsembleSize": given["write_quorum"], "MaxOutages": 0}
     off |= {"MaxUncleanRestarts": 0, "MaxPartialAmnesias": 0}
+    off |= {"DelayEnsembleChange": False}
     off |= {"JournalWrite": True, "JournalSync": True, "DamagedReadsUnknown": True}
     named = {KEYS[key]: value for key, value in given.items() if key in KEYS}
     sets = {"Bookies": _members("b", given["bookies"]), "Clients": _members("c", given["clients"])}
     constants = sets | off | named | {name: name for name in MODEL_VALUES}
     behaviour = ("INIT Init", "NEXT Next", "INVARIANT DiskIsOlder")
-    return Check("BookKeeperFlush", modules, constants, behaviour, bookkeeper.BREAKS)
+    return Check("BookKeeperWriting", modules, constants, behaviour, bookkeeper.BREAKS)
 
 
 def check_of_brokers(version: kraft.Version, given: Row, operated: bool) -> Check:
@@ -133,8 +136,8 @@ def main(arguments: list[str]) -> None:
             if row["module"].startswith(EXTENDED):
                 print(row["name"], *list(unchanged(row)) or ["unchanged"], sep=": ", flush=True)
         return
-    tables = {"--operated": OPERATED, "--guarded": GUARDED}
-    named = [row for row in (*ROWS, *OPERATED, *GUARDED) if row["name"] in arguments]
+    tables = {"--operated": OPERATED, "--guarded": GUARDED, "--written": WRITTEN}
+    named = [row for row in (*ROWS, *OPERATED, *GUARDED, *WRITTEN) if row["name"] in arguments]
     rows = tables.get(" ".join(arguments), named or ROWS)
     found = []
     for row in rows:

@@ -1,4 +1,5 @@
-"""The tables of tests/data/tlc_flush.json, tlc_operations.json and tlc_raft_guarded.json: what TLC is to look at.
+"""The tables of tests/data/tlc_flush.json, tlc_operations.json, tlc_raft_guarded.json and tlc_writing.json: what TLC is
+to look at.
 
 What a row does not give is off; KRaft's rows name both versions' limits after KIP-966's, as tlc_kraft.json does.
 """
@@ -33,6 +34,13 @@ def bookies(name: str, sizes: tuple[int, ...], **given: Any) -> Row:
     faults |= {key: value for key, value in given.items() if key in faults}
     variant |= {key: value for key, value in given.items() if key in variant}
     return {"name": name, "module": "BookKeeperFlush", "model": model, "faults": faults, "variant": variant}
+
+
+def written(name: str, sizes: tuple[int, ...], delay_ensemble_change: bool = True, **given: Any) -> Row:
+    """A row of BookKeeperWriting: likewise; a writer changes the ensemble once it has to unless given."""
+    row = bookies(name, sizes, **given)
+    variant = row["variant"] | {"delay_ensemble_change": delay_ensemble_change}
+    return row | {"module": "BookKeeperWriting", "variant": variant}
 
 
 def brokers(name: str, version: str, sizes: tuple[int, ...], faults: tuple[int, ...] = (0,) * 5, **given: Any) -> Row:
@@ -131,6 +139,17 @@ ROWS = (
     replicas("kip101_restart", "Kip101", (2, 1, 2, 2), 1),
     replicas("kip320_restart", "Kip320", (2, 2, 2, 2), 1),
     replicas("kip320_restart_of_three", "Kip320", (3, 1, 1, 2), 1),
+)
+WRITTEN = (
+    written("delayed", (3, 1, 2, 1, 1, 1)),
+    written("delayed_two_entries", (3, 1, 2, 1, 2, 2)),
+    written("delayed_no_slack", (3, 1, 2, 2, 2, 2)),
+    written("delayed_recovery", (2, 2, 2, 1, 1, 1)),
+    written("delayed_recovery_spare", (3, 2, 1, 1, 1, 1)),
+    written("delayed_lost_repair", (3, 1, 2, 1, 1, 1), max_lost=1, writer_crash=True, **REPAIR),
+    written("delayed_outage_nosync", (3, 1, 2, 1, 1, 1), **OUTAGE, **NO_SYNC),
+    written("delayed_stripes", (4, 1, 2, 1, 2, 2), ensemble_size=3),
+    written("delayed_stripes_lost", (4, 1, 2, 2, 2, 1), ensemble_size=3, max_lost=1),
 )
 GUARDED = (
     servers("guarded_disk", (2, 1), 1, max_disk_losses=1, **SYNCED),

@@ -33,8 +33,8 @@ from tests.support import instances, params_of, point_of, random_walks, run
 SIZES = ("bookies", "clients", "write_quorum", "ack_quorum", "entries", "inflight")
 EXPOSED = "AllCommittedEntriesReachWriteQuorum"
 """Broken by lost messages alone wherever the ack quorum is the smaller one: no error."""
-SWITCHES = [parameter.name for parameter in MODEL.parameters if parameter.table == "variant" and not parameter.allowed]
-VARIANTS = [{}, {"semantics": "literal"}] + [{switch: False} for switch in SWITCHES]
+SWITCHES = [parameter for parameter in MODEL.parameters if parameter.table == "variant" and not parameter.allowed]
+VARIANTS = [{}, {"semantics": "literal"}] + [{switch.name: not switch.default_value} for switch in SWITCHES]
 MEMORY = 2 << 30
 ENDINGS = ("client_closes_ledger_success", "client_closes_ledger_fail", "client_receives_add_fenced_response")
 FAULTS = {"max_lost": 2, "max_empty_restarts": 2, "writer_crash": True, "auto_recovery": True, "replacement": True}
@@ -127,6 +127,8 @@ ONE_EACH = FAULTS | {"max_lost": 1, "max_empty_restarts": 1}
         ((3, 1, 1, 1, 2, 1), {"max_lost": 2, "auto_recovery": True, "repair_open_ledgers": True}),
         ((2, 2, 1, 1, 1, 1), {"max_lost": 1, "fence_open_ledgers": True}),
         ((3, 1, 2, 1, 2, 1), FAULTS | {"ledger": "closed", "max_outages": 1, "max_empty_restarts": 1}),
+        ((3, 1, 2, 1, 2, 2), {"delay_ensemble_change": True, "max_lost": 1, "writer_crash": True}),
+        ((3, 1, 2, 2, 2, 2), {"delay_ensemble_change": True, "semantics": "literal"}),
         ((5, 1, 2, 1, 4, 2), {"ledger": "closed", "ensemble_size": 4, "max_lost": 1, "auto_recovery": True}),
     ],
     ids=str,
@@ -229,6 +231,7 @@ FAULTY = [
     FAULTS | OUTAGES | PARTIAL | {"racks": 2},
     FAULTS | PARTIAL | {"journal_write": False, "damaged_reads_unknown": False},
     FAULTS | {"repair_open_ledgers": True, "fence_open_ledgers": True, "limbo_answers_fencing": False},
+    FAULTS | {"delay_ensemble_change": True, "racks": 2},
 ]
 
 

@@ -211,6 +211,7 @@ WALKS = [
     {"semantics": "literal"},
     {"recovery_reads_initial_ensemble": False, "defer_recovery_ensemble_change": False},
     EARLY | {"recovery_lac_floor": False},
+    EARLY | {"delay_ensemble_change": True},
 ]
 
 

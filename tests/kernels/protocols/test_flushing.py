@@ -18,7 +18,11 @@ from tests.references.searching import search
 from tests.references.tlc_rows import TLC
 from tests.support import ROOT, point_of, values_of
 
-ROWS = json.loads((ROOT / "tests" / "data" / "tlc_flush.json").read_text())
+ROWS = [
+    row
+    for name in ("tlc_flush.json", "tlc_writing.json")
+    for row in json.loads((ROOT / "tests" / "data" / name).read_text())
+]
 NUMBERS = json.loads((ROOT / "tests" / "data" / "numbers_flush.json").read_text())["settings"]
 TRUNCATIONS = {"KafkaTruncateToHighWatermark": "high_watermark", "Kip101": "kip101", "Kip320": "kip320"}
 
@@ -40,7 +44,7 @@ def equals_tlc(row, first, successors, holds) -> None:
 
 
 @pytest.mark.sampled(5)
-@pytest.mark.parametrize("row", rows_of("BookKeeperFlush", 6_700))
+@pytest.mark.parametrize("row", rows_of("BookKeeper", 6_700))
 def test_bookkeepers_interpreter_finds_what_tlc_finds(row):
     k = chains.constants_of(row)
     equals_tlc(

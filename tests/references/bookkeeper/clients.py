@@ -89,6 +89,20 @@ def needs_resend(op: PendingAddOp, fragment: Fragment) -> bool:
     return op.fragment_id != fragment.id or op.ensemble != fragment.ensemble
 
 
+def failed_bookies(v: View, c: ClientState, timed_out: list[Message]) -> frozenset[int]:
+    """The bookies that a change replaces: all that timed out, or those that keep an entry from its ack quorum."""
+    old, k = current(c).ensemble, v.constants
+    if not k.delay_ensemble_change:
+        return frozenset(m.bookie for m in timed_out if m.bookie in old)
+    failed = set[int]()
+    for entry in (op.entry for op in c.pending_add_ops):
+        unconfirmed = write_set(entry.id, old, k.write_quorum) - c.confirmed[entry.id - 1]
+        missing = {m.bookie for m in timed_out if m.entry.id == entry.id} & unconfirmed
+        if k.write_quorum - len(missing) < k.ack_quorum:
+            failed |= missing
+    return frozenset(failed)
+
+
 def change_ensemble(v: View, c: ClientState, recovery: bool) -> Iterator[Effect]:
     s = v.state
     commit = not recovery or not v.constants.defer_recovery_ensemble_change
@@ -98,7 +112,7 @@ def change_ensemble(v: View, c: ClientState, recovery: bool) -> Iterator[Effect]
         return
     timed_out = v.find(LOST, WRITES, cid=c.id, recovery=recovery)
     old, quorum = current(c).ensemble, v.constants.write_quorum
-    failed = frozenset(m.bookie for m in timed_out if m.bookie in old)
+    failed = failed_bookies(v, c, timed_out)
     new_ensemble = select_ensemble(v, old, failed)
     if not failed or new_ensemble is None:
         return

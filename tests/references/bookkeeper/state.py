@@ -67,6 +67,7 @@ class Constants(NamedTuple):
     callbacks_after_unset: bool = True
     ledger: str = "new"
     limbo_answers_fencing: bool = True
+    delay_ensemble_change: bool = False
     repair_open_ledgers: bool = False
     fence_open_ledgers: bool = False
 
