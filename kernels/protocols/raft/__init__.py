@@ -29,6 +29,8 @@ LIMITS = (
     f"At most {ROOM[AppendRequest]} requests to append entries, and {ROOM[VoteRequest]} for votes, are on their way at "
     "once; others wait until there is room.",
     "Entries are sent one by one, and nobody takes snapshots; clients do not retry.",
+    "P is that of losing one of `model.values` values, not any of a log that is written to all the time: entries are "
+    "sent and synced one by one, so neighbours do not fare alike (docs/concepts.md).",
 )
 """What the model leaves out."""
 

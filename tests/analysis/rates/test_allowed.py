@@ -10,6 +10,7 @@ from quorisk.analysis.exact.exact import exact
 from quorisk.analysis.experiment.config import build
 from quorisk.analysis.rates import allowed
 from quorisk.analysis.rates.draws import PER_YEAR, draw, rows, unknowns, with_values
+from quorisk.analysis.rates.sensitivity import weigh
 
 MEMORY = 1 << 26
 DOCUMENT: dict[str, Any] = {
@@ -129,7 +130,7 @@ def test_draws_at_which_much_leaves_the_head_widen_no_others(monkeypatch):
 def test_a_head_gets_an_eighth_of_the_memory_where_no_run_was_lost(monkeypatch):
     """It was given as much as any, and took most of the time of `recommend` to find that nothing is known. What a small
     head tells is the same."""
-    of, given, weigh = experiment(scenarios={}), list[int](), allowed.weigh
+    of, given = experiment(scenarios={}), list[int]()
 
     def counted(of, memory_bytes, **more):
         given.append(memory_bytes)

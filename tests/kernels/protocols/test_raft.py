@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import quorisk
 from quorisk.analysis.estimate.estimate import estimate
 from quorisk.analysis.experiment import config
 from quorisk.kernels import declared, paths
@@ -16,7 +17,10 @@ from quorisk.kernels.engines.rerun import rerun
 from quorisk.kernels.model import OUTCOMES
 from quorisk.kernels.ops import bits
 from quorisk.kernels.protocols.raft import MODEL, describe, promises
-from quorisk.kernels.protocols.raft.election import panics
+from quorisk.kernels.protocols.raft.bags import message
+from quorisk.kernels.protocols.raft.election import grants, panics
+from quorisk.kernels.protocols.raft.faults import cut
+from quorisk.kernels.protocols.raft.layout import VoteRequest
 from quorisk.kernels.protocols.raft.margin import MARGIN
 from quorisk.kernels.protocols.raft.story import tell
 from quorisk.kernels.states.search import explore
@@ -116,6 +120,40 @@ def test_a_wiped_follower_panics_until_its_leader_is_gone():
         check_against_the_reference(state, params, values)
     told = [note.text for note in tell(before[-1], params, "disk_is_lost", 1, wiped).notes]
     assert told[1:] == ["loses A (term 2)", "panics: its leader tells it to commit what it has lost"]
+
+
+def test_entries_that_are_alike_fare_unlike(tmp_path):
+    """Two values that are written at once: why `continuous_writes` could not tell them as one (docs/concepts.md)."""
+    file = tmp_path / "raft.toml"
+    file.write_text(ALIKE)
+    one, two = (quorisk.exact(file, {"model.values": values}).data_loss.p for values in (1, 2))
+    assert (one, two) == pytest.approx((0.0246523605278, 0.0695943110215), rel=1e-9)
+
+
+ALIKE = """
+protocol = "raft"
+model = { servers = 2, values = 1 }
+variant = { follower_fsync_before_reply = false, leader_fsync_before_include_in_quorum = false }
+faults = { max_elections = 1, max_outages = 1 }
+rates = { client_request = 1000, advance_fsync_index = 0.1, cluster_loses_power = 0.01, false_timeout = 0 }
+run = { lifetime = 1000 }
+"""
+
+
+def test_with_two_leaders_of_a_term_votes_depend_on_how_many_entries_are_alike():
+    """A wiped n3 votes twice in term 2. n1, with A and B, refuses n2, with C; with A alone it would not."""
+    faults = {"rejoin_as_new": False, "max_disk_losses": 1, "max_crashes": 1}
+    params = params_of(MODEL, servers=3, values=3, max_elections=3, **faults)
+    elected = ("update_term", "handle_request_vote_request", "handle_request_vote_response", "become_leader")
+    n1_writes = (("timeout", 0), ("request_vote", 0 << 3 | 2), *elected, ("client_request", 0), ("client_request", 1))
+    n2_writes = (("false_timeout", 1), ("request_vote", 1 << 3 | 2), *elected, ("client_request", 1 << 3 | 2))
+    n2_asks = (("crash", 1), ("false_timeout", 1), ("request_vote", 1 << 3 | 0), "update_term")
+    steps = (*n1_writes, ("disk_is_lost", 2), *n2_writes, *n2_asks)
+    *_, state = followed(MODEL.initial(params, 0), params, *steps)
+    request = message(VoteRequest, state.messages.vote_requests[0])
+    assert [describe.log_of(state, i) for i in range(2)] == [((2, 0), (2, 1)), ((2, 2),)]
+    assert not grants(state, request)
+    assert grants(cut(state, 0, 1), request)
 
 
 def test_a_report_says_that_what_is_lost_was_not_synced():
