@@ -21,11 +21,11 @@ _LOOKS = (
     ("#0072b2", ""), ("#e69f00", "////"), ("#9fb4c4", "...."), ("#d55e00", "xxxx"),
     ("#ffffff", "\\\\\\\\"), ("#56b4e9", "++++"), ("#3c4650", ""),
 )  # fmt: skip
-"""Faces and hatches, in the order of the largest share; what is left over has the last."""
+"""Faces and hatches, the largest share first; THE_REST has the last."""
 NO_FAULT, THE_REST = "no fault", "others"
 _WIDTH_IN, _ROW_IN = 6.4, 0.26
 _AROUND_IN, _LEGEND_LINE_IN = 1.05, 0.15
-"""Inches of what is above and below the bars but for the legend, and of a line of that."""
+"""Inches above and below the bars, without the legend; inches of a line of the legend."""
 
 
 class Part(NamedTuple):
@@ -66,7 +66,7 @@ def budget_figure(frame: pd.DataFrame, losses_by_faults: pd.DataFrame | None = N
 
 
 def by_faults(design: Design, losses_by_faults: pd.DataFrame) -> list[Part]:
-    """Returns what the sets of kinds of faults add to a design's losses, under the faults that are worst for it.
+    """Returns the shares of a design's losses by set of kinds of faults, under the faults that are worst for it.
 
     `losses_by_faults` has a row for each point and set that came up: `point_id`, `faults` (names of kinds, none if the
     run met no fault) and `p`, the probability that a run loses data and met just these.
@@ -85,7 +85,7 @@ def _shares(amounts: Mapping[str, float]) -> list[Part]:
 
 
 def _stack(axes: Axes, parts: Mapping[str, Sequence[Part]], of: str) -> None:
-    """A bar for each design, from the top, of shares `of` something; what is small everywhere is put together."""
+    """Draws a stacked bar for each design; shares that are small everywhere are joined. `of` labels the axis."""
     names, rest = _told_apart(parts)
     left = np.zeros(len(parts))
     for name, (face, hatch) in zip(names, _LOOKS, strict=False):
@@ -102,7 +102,7 @@ def _stack(axes: Axes, parts: Mapping[str, Sequence[Part]], of: str) -> None:
 
 
 def _told_apart(parts: Mapping[str, Sequence[Part]]) -> tuple[list[str], list[str]]:
-    """What a panel tells apart, the largest share first, and what it calls THE_REST if that is too much."""
+    """Returns the names that a panel shows, the largest share first, and the names that THE_REST stands for, if any."""
     weights: dict[str, float] = defaultdict(float)
     for each in parts.values():
         for part in each:
@@ -118,7 +118,7 @@ def _of(parts: Sequence[Part], names: Sequence[str]) -> float:
 
 
 def caption(rows: pd.DataFrame) -> str:
-    """Returns what is drawn, and of what."""
+    """Returns the caption of the figure of these rows."""
     if text.is_clustered(rows):
         return (
             "The incidents of each design, by what they are put down to, with those of scenarios beside the cluster. "

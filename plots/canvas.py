@@ -16,7 +16,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 from quorisk.say import numbers
 
 _LINE_IN, _CHARACTERS_IN = 0.16, 18
-"""Of the caption: inches a line, characters an inch."""
+"""Inches of a line of the caption, and characters of it per inch."""
 _TITLE_LINE_IN, _TITLE_CHARACTERS_IN = 0.2, 9
 _GAP_IN, _POINTS_AN_INCH = 0.08, 72.0
 _CAPTION = "caption"
@@ -24,11 +24,11 @@ _SVG, _XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
 
 
 class Frame(NamedTuple):
-    """What whoever asks for a figure wants it to be, in the place of what it would be."""
+    """Overrides of a figure's title, size and caption, given by the caller."""
 
     title: str | None = None
     size_in: tuple[float, float] | None = None
-    """Width and height, of figure and caption together."""
+    """Width and height of figure and caption together."""
     with_caption: bool = True
 
 

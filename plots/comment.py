@@ -1,4 +1,4 @@
-"""A comment for a pull request, in Markdown: what a choice is or what a change makes of it, in ten lines and a fold."""
+"""A comment for a pull request, in Markdown: the choice, or what a change does to it, in ten lines and a fold."""
 
 import math
 import re
@@ -42,7 +42,7 @@ def comment(after: Sweep, sentences: Sequence[str], before: Sweep | None = None,
         after: the designs that the comment is about.
         sentences: further sentences, for the fold.
         before: the designs before a change; None if there is no change to tell.
-        confidence: that with which all intervals hold together, where there is a `before`.
+        confidence: confidence with which all intervals hold together, if there is a `before`.
     """
     old = {each.settings: each for each in before.designs} if before else {}
     shown = _shown(after, old)
@@ -62,7 +62,7 @@ def comment(after: Sweep, sentences: Sequence[str], before: Sweep | None = None,
 
 
 def change(before: Design, after: Design) -> str:
-    """Returns what became of a design's losses: more, fewer, or no difference shown by the intervals."""
+    """Returns the change of a design's losses: more, fewer, or no difference shown by the intervals."""
     (low, high), (old_low, old_high) = after.span, before.span
     return "fewer losses" if high < old_low else "more losses" if low > old_high else _SAME
 
@@ -133,7 +133,7 @@ def _p99(design: Design) -> str:
 
 
 def _plain(given: str) -> str:
-    """Words in which no Markdown and no HTML of a name is at work; bold names stay so."""
+    """Returns a text with Markdown and HTML escaped; a bold text stays bold."""
     bold = given.startswith("**") and given.endswith("**") and len(given) > 4
     inner = given[2:-2] if bold else given
     safe = re.sub(r"([\\`*_{}\[\]<>|#!@])", r"\\\1", " ".join(inner.split()))

@@ -21,10 +21,10 @@ FIGURES = ("frontier", "budget", "loss", "heat_map")
 
 
 class Wish(NamedTuple):
-    """Which figures, and how."""
+    """The figures that are wanted, and how they are drawn."""
 
     invariants: Sequence[str] | None = None
-    """Those worth showing if not given, any data loss first."""
+    """Invariants to draw; by default those worth showing, any data loss first."""
     only: Sequence[str] = FIGURES
     x: str | None = None
     """The parameter across, in figures of losses and heat maps."""
@@ -50,7 +50,7 @@ def figures(
     whole = years.of(frame) if is_yearly else frame
 
     def of(invariant: str) -> pd.DataFrame:
-        """A cluster without scenarios says nothing of how often a year anything but a loss happens."""
+        """Returns the rows to draw. A cluster without scenarios has losses a year, but no other breaches a year."""
         told = invariant == text.ANY_LOSS or not is_yearly or frame["per_year"].any()
         return whole if told else frame.drop(columns="per_year")
 

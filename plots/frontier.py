@@ -21,13 +21,13 @@ STOPS = "stops"
 """Group id of crosses on designs whose writes stop at a restart."""
 LATENCY, STORED = "write_p99_ms", "stored"
 UPPER_BOUND, PROVED, FRONTIER, ALLOWED = "upper bound", "proved", "frontier", "allowed"
-"""Group ids: of marks of designs that lost nothing in their runs, of those that cannot, of what no other beats, and of
-what the rates allow."""
+"""Group ids: marks of designs without a loss in their runs, marks of those proved to lose nothing, rings around designs
+that no other beats, and bars of what the rates allow."""
 _OTHERS = Style("#8a949e", ".")
 _ARROW, _MOST_OTHERS = 0.6, 40
-"""An upper bound's arrow goes down to this part of it; so many designs without a name have a mark."""
+"""End of an upper bound's arrow, as a part of the bound; the most designs without a name that have a mark."""
 _SIZE, _A_COPY, _RING, _CROSS = 3.0, 1.5, 6.0, 3.0
-"""The diameter of a mark in points: of any, more for each copy stored, and more for the ring around it and a cross."""
+"""Points of a mark's diameter: of any, more for each copy stored, and more for the ring around it and for a cross."""
 _TARGET: dict[str, Any] = {"color": INK, "linewidth": 1.2, "linestyle": (0, (4, 2))}
 
 
@@ -92,19 +92,19 @@ def _named(found: Sequence[Design]) -> list[Design]:
 
 
 def _others(found: Sequence[Design]) -> list[Design]:
-    """Those of the other designs that have a mark: the safest."""
+    """Returns the designs that have a mark but no name: the safest of the rest."""
     named = {each.settings for each in _named(found)}
     return [each for each in found if each.settings not in named][:_MOST_OTHERS]
 
 
 def _height(design: Design, floor: float) -> float:
-    """Where a design's mark is."""
+    """Returns the y of a design's mark: the estimate, or the upper end without losses, and `floor` at least."""
     worst = design.worst
     return max(worst["p"] if worst["losses"] else worst["high"], floor)
 
 
 def _floor(found: Sequence[Design]) -> float:
-    """Below all intervals and arrows; what is proved to lose nothing stands there."""
+    """Returns a value below all intervals and arrows: the place of designs that are proved to lose nothing."""
     ends = [each.worst["low"] or _ARROW * each.worst["high"] for each in found]
     ends += [10.0 * each.worst.get("allowed_low", 0.0) for each in found]
     return min((end for end in ends if end > 0), default=1.0) / 10.0
@@ -140,7 +140,7 @@ def _beats(one: Design, other: Design, across: str) -> bool:
 
 
 def caption(rows: pd.DataFrame, found: Sequence[Design]) -> str:
-    """Returns what is drawn, and of what."""
+    """Returns the caption of the figure of these rows and their designs."""
     said = [
         text.terms(rows),
         f"Each design is shown under its worst faults. Bars: {text.intervals(rows)}.",

@@ -22,24 +22,24 @@ from quorisk.say.colours import FAINT, INK
 BOUND, MISSING = "upper bound", "no such configuration"
 """Group ids of the cells without losses, and of those that the grid leaves out."""
 _COLOURS, _NONE_SEEN = "YlOrBr", "#f1f3f5"
-"""The shades have the same order in grey and to the colour-blind, the darker the likelier; no breach seen has none."""
+"""Shades, in the same order in grey and to the colour-blind, darker for likelier; the colour if no breach was seen."""
 _PREFERRED = (("model.write_quorum", "model.ack_quorum"), ("model.replicas", "variant.truncation"))
 _MOST = 8, 6
 """Rows and columns of a panel, at most."""
 _PAGE_IN = 8.0, 6.2
-"""Width and height, at most, of all panels together."""
+"""The most width and height of all panels together, in inches."""
 _HALF_LIGHT = 0.179
 """The luminance on which white and black are equally legible: WCAG's contrast is 4.6 to 1 with either."""
 _CELL_IN = 0.42, 1.25
-"""Height and width."""
+"""Height and width of a cell, in inches."""
 _FULL_SIZE_CHARACTERS = 24
-"""A longer interval is written smaller, so that it stays within its cell."""
+"""Characters of the longest interval at full size; longer ones are written smaller, to stay within their cells."""
 _CHARACTER_IN = 0.06
-"""Width of a character of a label beside a row."""
+"""Width of a character of a label beside a row, in inches."""
 _LOW_IN = 2.4
-"""A figure of this height has no room for a long word beside it."""
+"""The greatest height in inches without room for a long label at the colour bar."""
 _LABEL_CHARACTERS_IN = 13
-"""Of the label of the rows, in an inch of their height."""
+"""Characters of the rows' label per inch of the panels' height."""
 
 
 def axes_keys(frame: pd.DataFrame, x: str | None = None, hue: str | None = None) -> tuple[str, str] | None:
@@ -125,13 +125,13 @@ def heat_map(frame: pd.DataFrame, invariant: str = text.ANY_LOSS, ax: Axes | Non
 
 
 def _panel_settings(rows: pd.DataFrame, pair: tuple[str, str]) -> list[dict[str, Any]]:
-    """What tells panels apart: the settings of the parameters that are not the axes."""
+    """Returns the settings that tell panels apart: those of the parameters that are not the axes."""
     keys = [key for key in text.varied(rows) if key not in pair]
     return text.configurations(rows, text.independent(rows, keys))
 
 
 def _scale(rows: pd.DataFrame) -> tuple[float, float]:
-    """Of the shades of all panels, from what lost data alone: as far up from the target as down, a decade at least."""
+    """Returns the ends of all panels' shades, from rows with losses: centred on any target, and a decade at least."""
     highs = rows["high"][rows["losses"] > 0]
     lowest, highest, target = highs.min(), highs.max(), _target(rows)
     if math.isfinite(target):
@@ -145,7 +145,7 @@ def _target(rows: pd.DataFrame) -> float:
 
 
 def _cells(here: pd.DataFrame, rows: pd.DataFrame, pair: tuple[str, str]) -> list[tuple[int, int, Mapping[str, Any]]]:
-    """Row and column of each configuration that has a cell, and what came of it."""
+    """Returns row, column and results of each configuration that has a cell."""
     down, across = (_values(rows, key, most) for key, most in zip(pair, _MOST, strict=True))
     return [
         (down.index(each[pair[0]]), across.index(each[pair[1]]), each)
@@ -159,7 +159,7 @@ def _values(rows: pd.DataFrame, key: str, most: int) -> list[Any]:
 
 
 def _panel(axes: Axes, here: pd.DataFrame, rows: pd.DataFrame, pair: tuple[str, str]) -> None:
-    """A cell for each configuration; the scale and the axes are those of all rows."""
+    """Draws a cell for each configuration; the scale and the axes are those of all rows."""
     down, across = (_values(rows, key, most) for key, most in zip(pair, _MOST, strict=True))
     shade = _shades(rows)
     cells = _cells(here, rows, pair)
@@ -194,7 +194,7 @@ def _numbers(axes: Axes, x: int, y: int, each: Mapping[str, Any], ink: str) -> N
 
 
 def _shades(rows: pd.DataFrame) -> Callable[[float], Sequence[float]]:
-    """From the upper end of an interval to its colour; any will do where nothing was lost."""
+    """Returns a function from an interval's upper end to its colour; without any losses, the colour does not matter."""
     if not rows["losses"].any():
         return lambda _: to_rgb(_NONE_SEEN)
     norm, colours = LogNorm(*_scale(rows)), colormaps[_COLOURS]

@@ -1,4 +1,4 @@
-"""Figure: how often so much is lost at once, of a cluster's incidents."""
+"""Figure: how many incidents a year a cluster has, against the entries lost at once."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,7 +12,7 @@ from quorisk.say import choose
 
 _WIDTH_IN, _HEIGHT_IN = 6.4, 3.4
 _ROOM = 3.0
-"""Above the highest line and below the lowest one, as a factor."""
+"""Room above the highest line and below the lowest one, as a factor."""
 
 
 def sizes_figure(curves: pd.DataFrame, looks: Mapping[str, Style]) -> Figure | None:

@@ -1,4 +1,4 @@
-"""What the report's script needs to judge designs anew: by other targets, without some scenarios."""
+"""Data of the report's script, which judges designs anew: by other targets, without some scenarios."""
 
 import json
 import math
@@ -13,7 +13,7 @@ from quorisk.analysis.statistics.yearly import Ends, Part, incidents, losses
 from quorisk.say import numbers
 
 _MOST_FIGURES = 4
-"""Of rates that can be dragged: those that decide most."""
+"""The most rates that have a slider: those that decide most."""
 
 
 def data(found: Sequence[Design], sure: Doubt | None = None) -> str:
@@ -23,7 +23,7 @@ def data(found: Sequence[Design], sure: Doubt | None = None) -> str:
 
 
 def figures(found: Sequence[Design], sure: Doubt | None) -> list[str]:
-    """Returns the names of the figures that can be dragged: those on which the losses of all designs are known to
+    """Returns the names of the figures that have a slider: those on which the losses of all designs are known to
     depend, and which decide most."""
     if sure is None or not all(design.settings in sure.allowed for design in found):
         return []
@@ -34,7 +34,7 @@ def figures(found: Sequence[Design], sure: Doubt | None) -> list[str]:
 
 
 def controls(found: Sequence[Design], target: float) -> dict[str, Any]:
-    """Returns what can be dragged, in powers of ten, and the scenarios; a slider at its upper end sets no limit."""
+    """Returns the sliders' ranges, in powers of ten, and the scenarios; a slider at its upper end sets no limit."""
     highs = [high for design in found for point in design.points if (high := point["high"]) > 0] or [1.0]
     asked = [target] if math.isfinite(target) else []
     low, high = (round(math.log10(limit), 1) for limit in (min(highs + asked) / 10, max(highs + asked) * 10))
@@ -74,7 +74,7 @@ def _design(design: Design, number: int, sure: Doubt | None) -> dict[str, Any]:
 
 
 def _case(point: dict[str, Any]) -> dict[str, Any]:
-    """A case's parts and, where designs are told on their clusters, P(any loss in a year) without these."""
+    """Returns a case's parts and, where designs are judged on their clusters, P(any loss in a year) without these."""
     parts = [row for row in point.get("parts", [point]) if row.get("incident", True)]
     cluster = (
         {name: point[f"any_loss{end}"] for name, end in zip(SUMMED, ENDS, strict=True)} if "any_loss" in point else None
@@ -83,7 +83,7 @@ def _case(point: dict[str, Any]) -> dict[str, Any]:
 
 
 def _part(row: dict[str, Any], in_year: Callable[[list[Part]], Ends]) -> dict[str, Any]:
-    """What a scenario adds to a year; in a file without scenarios, to a run."""
+    """Returns a scenario's contribution to the losses of a year; in a file without scenarios, of a run."""
     ends = in_year([part_of({"per_year": 1.0, **row})])
     known = {name: float(end) for name, end in zip(SUMMED, ends, strict=True)}
     return {"scenario": row.get("run.scenario", ""), "losses": float(row["losses"]), **known}

@@ -1,4 +1,4 @@
-"""How each design looks: the same colour and mark through a sweep's figures, except where marks say how designs stand
+"""The look of each design: the same colour and mark through a sweep's figures, except where marks say how designs stand
 to the targets (`ranking.look`).
 """
 
@@ -33,7 +33,7 @@ class Looks:
         return style_of(self._place(settings, main), self._place(settings, rest))
 
     def _place(self, settings: Mapping[str, Any], keys: Sequence[str]) -> int:
-        """Which of the frame's combinations of these keys it is, those first that have the most mechanisms on."""
+        """Returns the settings' index among the frame's combinations of these keys, the most mechanisms on first."""
         if tuple(keys) not in self._places:
             found = self._frame[list(keys)].drop_duplicates() if keys else pd.DataFrame([{}])
             combinations = sorted(found.itertuples(index=False, name=None), key=_num_off)

@@ -19,9 +19,9 @@ from quorisk.say.colours import FAINT
 UPPER_BOUND = "upper bound"
 """Group id of the marks for points without losses."""
 _ARROW = 0.55
-"""An upper bound's arrow goes down to this part of it."""
+"""End of an upper bound's arrow, as a part of the bound."""
 _DODGE = 0.03
-"""Of the axis' length: how far the outermost lines are apart at a value, less than a mark is wide."""
+"""The most distance of the outermost lines at a value, as a part of the axis' length: less than a mark's width."""
 
 
 def loss_figure(
@@ -64,7 +64,7 @@ def loss(frame: pd.DataFrame, invariant: str = text.ANY_LOSS, ax: Axes | None = 
 
 
 def _axis_keys(rows: pd.DataFrame, x: str | None = None) -> tuple[list[str], list[str]]:
-    """The parameter of the axis, `x` if given, with those that go with it, if there is one; and the others."""
+    """Returns the parameter of the axis (`x`, if given) and those that it fixes, if there is one; and the others."""
     keys = text.varied(rows)
     against = x or next((key for key in keys if _is_axis(rows, key)), None)
     if against is None:
@@ -79,7 +79,7 @@ def _is_axis(rows: pd.DataFrame, key: str) -> bool:
 
 
 def _split(rows: pd.DataFrame, keys: Sequence[str], hue: str | None) -> tuple[list[str], list[str]]:
-    """The parameters that tell panels apart, and those that tell lines apart: `hue` alone, if given."""
+    """Returns the parameters that tell panels apart, and those that tell lines apart: `hue` alone, if given."""
     if hue is not None:
         return [key for key in keys if key != hue], [hue]
     panels = [key for key in keys if rows[key].dtype == bool]
@@ -124,7 +124,7 @@ def _panels(rows: pd.DataFrame, axis_keys: Sequence[str], keys: Sequence[str], h
 
 
 def _thinned(rows: pd.DataFrame, against: str) -> pd.DataFrame:
-    """The rows at MOST_VALUES of the axis' values, the smallest and the greatest among them, or at all."""
+    """Returns the rows at MOST_VALUES of the axis' values at most, the smallest and the greatest among them."""
     values = np.unique(rows[against])
     kept = values[np.linspace(0, len(values) - 1, min(len(values), MOST_VALUES)).round().astype(int)]
     return rows[rows[against].isin(kept)]
@@ -138,7 +138,7 @@ def _panel(
     configurations: Sequence[Mapping[str, Any]],
     looks: Looks,
 ) -> None:
-    """A line for each configuration."""
+    """Draws a line for each configuration."""
     against = axis_keys[0]
     for index, configuration in enumerate(configurations):
         series = choose.where(rows, configuration).sort_values(against)
@@ -149,7 +149,7 @@ def _panel(
 
 
 def _series(axes: Axes, x: pd.Series, positive: pd.Series, series: pd.DataFrame, look: Style, label: str) -> None:
-    """Estimates with their intervals, joined by a line where message loss is not 0; upper bounds with an arrow down."""
+    """Draws estimates with intervals, joined by a line where `positive`, and upper bounds with an arrow down."""
     seen = series["losses"] > 0
     joined, zeros = series["p"].where(seen & positive), series["high"][~seen]
     zeros = zeros.where(zeros > 0)  # what cannot be has no place on this axis
@@ -163,17 +163,17 @@ def _series(axes: Axes, x: pd.Series, positive: pd.Series, series: pd.DataFrame,
 
 
 def _bars(rows: pd.DataFrame) -> np.ndarray:
-    """How far intervals reach below and above their estimates."""
+    """Returns the lengths of error bars below and above the estimates, shape (2, rows)."""
     return np.abs(rows[["low", "high"]].to_numpy().T - rows["p"].to_numpy())
 
 
 _BARS: Mapping[str, Any] = {"capsize": 2, "elinewidth": 1}
 _SIZE = 5
-"""Of marks, in points."""
+"""Size of marks, in points."""
 
 
 def _dots(axes: Axes, rows: pd.DataFrame, keys: Sequence[str]) -> None:
-    """A row for each configuration, in the grid's order from the top; the worst if there are many."""
+    """Draws a row for each configuration, in the grid's order from the top; the worst if there are many."""
     rows = choose.worst(rows, MOST_ROWS)
     y = pd.Series(range(len(rows)), rows.index)
     seen = rows["losses"] > 0
@@ -198,10 +198,10 @@ def _axis_label(keys: Sequence[str]) -> str:
 
 
 class _Places(NamedTuple):
-    """Where values go on a logarithmic axis."""
+    """Places of values on a logarithmic axis."""
 
     of: dict[float, float]
-    """0 is a step to the left of the rest."""
+    """Place of each value; that of 0 is a step to the left of the rest."""
     dodge: float
     """Factor from one line to the next, so that marks and bars are not all on top of each other."""
 
@@ -217,7 +217,7 @@ def _places(values: pd.Series, num_lines: int) -> _Places:
 
 
 def _ticks(axes: Axes, places: Mapping[float, float]) -> None:
-    """Ticks at the grid's own values, as far as there is room; a line sets 0 apart."""
+    """Draws ticks at the grid's own values, as far as there is room, and a line that sets 0 apart."""
     shown = list(places)[:: -(-len(places) // 8)]
     axes.set_xticks([places[value] for value in shown], [numbers.short(value) for value in shown])
     axes.xaxis.set_minor_locator(NullLocator())
@@ -226,7 +226,7 @@ def _ticks(axes: Axes, places: Mapping[float, float]) -> None:
 
 
 def _limits(rows: pd.DataFrame) -> tuple[float, float]:
-    """An axis with room for all intervals and arrows, two decades at least."""
+    """Returns the ends of an axis with room for all intervals and arrows, some two decades at least."""
     seen = rows["losses"] > 0
     ends = [*rows["low"][seen], *(_ARROW * rows["high"][~seen])]
     lowest, highest = min((end for end in ends if end > 0), default=1.0), rows["high"].max() or 1.0

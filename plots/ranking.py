@@ -33,7 +33,7 @@ _SHAPES = {
 _NO_TARGET = "no target was set"
 _ROW_IN, _AROUND_IN, _WIDTH_IN = 0.31, 1.25, 7.6
 _ARROW = 0.55
-"""An upper bound's arrow goes down to this part of it."""
+"""End of an upper bound's arrow, as a part of the bound."""
 _SHORTEST_IN, _NARROWEST = 3.0, 2.0
 """Least height of the figure, and the least ratio of the axis' ends."""
 
@@ -102,7 +102,7 @@ def ranking(
 
 
 def standing(design: Design, target: float) -> str:
-    """Returns how a design stands to what is wanted: a key of the legend."""
+    """Returns a design's standing to the targets: a label of the legend."""
     if design.is_changed:
         return _RISKY
     said = design.verdict(target)
@@ -112,7 +112,7 @@ def standing(design: Design, target: float) -> str:
 
 
 def look(design: Design, target: float) -> Style:
-    """Returns how a design's mark looks wherever designs are drawn by how they stand to what is wanted."""
+    """Returns the style of a design's mark, wherever marks say how designs stand to the targets."""
     marker, colour = _SHAPES[standing(design, target)]
     return Style(colour, marker)
 
@@ -126,7 +126,7 @@ def _shown(found: Sequence[Design], target: float) -> list[Design]:
 
 
 def _at(design: Design) -> float:
-    """Where a design's mark is: at its estimate, or at the upper end of its interval if none of its runs lost data."""
+    """Returns the x of a design's mark: its estimate, or the upper end of its interval if no run lost data."""
     return float(design.worst["p"] if design.worst["losses"] else design.worst["high"])
 
 
@@ -145,7 +145,7 @@ def _mark(axes: Axes, y: int, design: Design, stands: str) -> None:
 
 
 def _note(design: Design, picks: Sequence[Design]) -> str:
-    """The estimate, and what the mark alone does not say."""
+    """Returns the estimate, and what the mark alone does not say."""
     said = [estimate(design.worst)]
     if picks and design.settings == picks[0].settings:
         said.append("the choice")

@@ -31,45 +31,45 @@ _MOST_NAMED, _MOST_VALUES = 6, 12
 RANKING = "ranking"
 """The figure on the first screen: designs on a line of losses."""
 EVIDENCE = ("incidents", "tornado", "budget", "frontier")
-"""Figures of the second screen, those first that say most."""
+"""Figures of the second screen, the most telling first."""
 _OF_FAULTS = ("loss_data_loss", "heat_map_data_loss")
-"""Figures that are evidence where `_FEW_EVIDENCE` others are not there: they say what the first screen says already,
-unless the grid varies what designs have to live with."""
+"""Figures that are evidence where there are fewer than `_FEW_EVIDENCE` others: they repeat the first screen, unless the
+grid varies what designs have to live with."""
 _FEW_EVIDENCE = 2
 _GENERAL = 7
 """Assumptions of every report, in templates/report.html.j2."""
 OUT_OF_TIME, SPENT = "time", "budget"
-"""In `stopped` of a result frame: how many runs there are depends on the machines' speed; they were all made, and the
+"""Values in `stopped` of a result frame: the number of runs depends on the machines' speed; all runs were made, and the
 interval is wider than was asked for."""
 LEVELS = ("p50", "p99", "p999")
-"""Of write latency, in names of columns."""
+"""Quantiles of write latency, as in names of columns."""
 _ABOUT = {
     "": "",
     "exposure": "Exposure: nothing is lost, but the next fault may take the last copies",
     "availability": "Availability: nothing is lost, but part of the system cannot go on",
 }
-"""Headings of findings, by what a breach is; those of losses and errors need none."""
+"""Headings of findings, by kind of breach; losses and errors need none."""
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
 class Provenance(NamedTuple):
-    """Where results come from."""
+    """The origin of results."""
 
     command: str
     experiment: str
     """The experiment file's text."""
     versions: list[str]
     resume: str = ""
-    """What goes on with the runs, to which `--set run.runs=N` may be added; empty if nothing does."""
+    """Command that continues the runs, to which `--set run.runs=N` may be added; empty if none does."""
     date: str = ""
-    """When it was drawn: 2026-11-21."""
+    """Day on which it was drawn: 2026-11-21."""
     ask: str = ""
-    """What says more of what would change the choice; empty if nothing does."""
+    """Command that scales all rates until the choice changes; empty if there is none."""
     break_even: Sequence[str] = ()
-    """Where rates, faults and lifetimes change the choice: sentences."""
+    """Sentences on the rates, faults and lifetimes at which the choice changes."""
     scope: Scope = Scope()
     name: str = ""
-    """What the experiment or the sweep is called."""
+    """Name of the experiment or of the sweep."""
 
 
 class Picture(NamedTuple):
@@ -79,7 +79,7 @@ class Picture(NamedTuple):
     caption: str
     svg: bytes
     name: str = ""
-    """Which figure it is: `RANKING` stands on the first screen, some of `EVIDENCE` on the second."""
+    """Name of the figure: `RANKING` stands on the first screen, some of `EVIDENCE` on the second."""
 
 
 class Counterexample(NamedTuple):
@@ -92,7 +92,7 @@ class Counterexample(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """What the results say about one invariant, in a sentence or two."""
+    """Results on one invariant, in a sentence or two."""
 
     event: str
     text: str
@@ -151,7 +151,7 @@ def _num_left_out(scope: Scope, results: Mapping[str, Any]) -> int:
 
 
 def _pictures(pictures: Sequence[Picture]) -> dict[str, Any]:
-    """The figures; what most of their captions say is said once. Those of clusters show no runs, and say none of it."""
+    """Returns the figures; sentences that most captions share are said once. Figures of clusters have none of them."""
     captions = [re.split(r"(?<=[.]) ", picture.caption) for picture in pictures]
     times = Counter(each for caption in captions for each in dict.fromkeys(caption))
     shared = [each for each, number in times.items() if number > max(1, len(captions) / 2)]
@@ -177,7 +177,7 @@ def _pictures(pictures: Sequence[Picture]) -> dict[str, Any]:
 
 
 def _designs(frame: pd.DataFrame, sure: Doubt | None, flips: Sequence[str]) -> dict[str, Any]:
-    """What the template says of designs and targets."""
+    """Returns the template's values on designs and targets."""
     rows = choose.of(frame, text.ANY_LOSS)
     target = float(rows["target"].iloc[0])
     found, tail = designs(rows), judging.tail(rows)
@@ -216,7 +216,7 @@ def _designs(frame: pd.DataFrame, sure: Doubt | None, flips: Sequence[str]) -> d
 
 
 def _incident(design: Design) -> dict[str, str]:
-    """How much its cluster loses at once, and in a year."""
+    """Returns the median and the 99th percentile of a cluster's incidents, and the time between them, in words."""
     worst = design.worst
     if not design.is_clustered:
         return {}
@@ -226,7 +226,7 @@ def _incident(design: Design) -> dict[str, str]:
 
 
 def _allowed(design: Design, sure: Doubt | None) -> str:
-    """What the rates allow of its losses."""
+    """Returns the range of losses that the rates allow; empty if it is not known."""
     if sure is None or design.settings not in sure.allowed:
         return ""
     found = sure.allowed[design.settings]
@@ -299,7 +299,7 @@ def _names(names: Sequence[str], num_all: int) -> str:
 
 
 def _results(frame: pd.DataFrame) -> dict[str, Any]:
-    """What the template says of points, model and runs."""
+    """Returns the template's values on points, model and runs."""
     points = choose.of(frame, text.ANY_LOSS)
     shown = text.shown(frame)
     lines = tables.lines(frame, MOST_LINES)
@@ -349,7 +349,7 @@ def _values(values: Sequence[Any]) -> list[str]:
 
 
 def _counterexample(frame: pd.DataFrame, given: Counterexample | None) -> dict[str, str] | str:
-    """What the template shows, or why there is nothing to show."""
+    """Returns the template's values on the counterexample, or why there is none to show."""
     if given is not None:
         return {"uri": _uri(given.svg), "caption": given.caption, "story": given.story}
     if choose.of(frame, text.ANY_LOSS)["losses"].any():
@@ -358,7 +358,7 @@ def _counterexample(frame: pd.DataFrame, given: Counterexample | None) -> dict[s
 
 
 def _digest(content: str) -> str:
-    """What a content security policy calls the one inline script or style that it lets in."""
+    """Returns the hash by which a content security policy lets in one inline script or style."""
     return f"'sha256-{b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
 
 
@@ -367,7 +367,7 @@ def _uri(svg: bytes) -> str:
 
 
 def _found(frame: pd.DataFrame, shown: Sequence[str]) -> list[tuple[str, list[Finding]]]:
-    """The findings on these invariants, by what a breach is: a heading, and those under it."""
+    """Returns the findings on these invariants by kind of breach: a heading, and those under it."""
     about = dict(zip(frame["invariant"], frame["about"], strict=True)) if "about" in frame else {}
     groups = {what: [each for each in shown if about.get(each, "") == what] for what in _ABOUT}
     return [

@@ -1,4 +1,4 @@
-"""How figures look: legible in grey and to the colour-blind, and the same bytes from the same table."""
+"""The style of figures: legible in grey and to the colour-blind, and the same bytes from the same table."""
 
 import re
 from collections.abc import Iterator
@@ -43,7 +43,7 @@ _DASHES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 1.5, 1, 1.5)))
 _FILLS = ("full", "left", "bottom", "top")
 MOST_LINES = len(_COLOURS)
 MOST_ROWS, MOST_PANELS, MOST_VALUES = 16, 6, 24
-"""Rows, panels and values along an axis that a figure has, so that it can be read on half a page."""
+"""The most rows, panels and values along an axis of a figure, so that it can be read on half a page."""
 KINDS: dict[str, dict[str, Any]] = {
     "svg": {"Date": None, "Creator": None},
     "png": {"Software": None},
@@ -53,16 +53,16 @@ KINDS: dict[str, dict[str, Any]] = {
 
 
 class Style(NamedTuple):
-    """How a series is drawn: marks tell it from others as well as colours do, fills as well as dashes."""
+    """The style of a series: marks tell it from others as well as colours do, fills as well as dashes."""
 
     colour: str
     marker: str
     dashes: object = "-"
     fill: Any = "full"
-    """How far marks are filled; hollow ones, "none", are kept for what was not seen."""
+    """Filled part of a mark; hollow marks, "none", are reserved for points without losses."""
 
     def marks(self, size: float) -> dict[str, Any]:
-        """Returns what Matplotlib is told of marks of this size, without a line through them."""
+        """Returns Matplotlib's arguments for marks of this size, without a line through them."""
         return {
             "color": self.colour, "marker": self.marker, "markersize": size, "fillstyle": self.fill,
             "markerfacecoloralt": "white", "linestyle": "none",
@@ -70,8 +70,8 @@ class Style(NamedTuple):
 
 
 def style_of(index: int, variation: int = 0) -> Style:
-    """Returns the style of series number `index`, of its variation number `variation`: where colours, or dashes and
-    fills, have all been used, the mark is another one; and where colours have, dashes and fills are others, too.
+    """Returns the style of variation number `variation` of series number `index`. The mark changes once all colours, or
+    all dashes and fills, have been used; dashes and fills change, too, once all colours have been.
     """
     lap, place = divmod(index, MOST_LINES)
     turn, way = divmod(variation, len(_DASHES))
@@ -82,7 +82,7 @@ def style_of(index: int, variation: int = 0) -> Style:
 
 @contextmanager
 def quorisk_style() -> Iterator[None]:
-    """Matplotlib's settings for what is drawn or saved in the body."""
+    """Applies Matplotlib's settings to figures that are drawn or saved in the body."""
     with style.context(_SETTINGS, after_reset=True):
         yield
 
@@ -110,7 +110,7 @@ def _lay_out(figure: Figure) -> None:
 
 
 def _steady(svg: bytes) -> bytes:
-    """An SVG whose clip paths are numbered: matplotlib's names for them tell of the last bits of the layout, in which
-    two processes differ."""
+    """Returns an SVG with numbered clip paths: Matplotlib's names for them depend on the last bits of the layout, in
+    which two processes differ."""
     names: dict[bytes, bytes] = {}
     return _CLIP.sub(lambda name: names.setdefault(name[0], b"p%d" % len(names)), svg)

@@ -11,26 +11,26 @@ OUTCOMES = ("completed", "stuck", "lost", "horizon", "unfinished")
 
 
 class Risk(NamedTuple):
-    """How often an invariant broke."""
+    """The risk that an invariant breaks, in words."""
 
     losses: str
-    """Of the runs, where losses were counted; empty where they were solved."""
+    """Losses among the runs, where they were counted; empty where they were solved."""
     p: str
     interval: str
     high: float
-    """The upper end of the interval: what to sort by."""
+    """The upper end of the interval, to sort by."""
 
 
 class Line(NamedTuple):
-    """A configuration and what came of it."""
+    """A configuration and its results."""
 
     point_id: str
     settings: list[str]
-    """Of `text.varied`."""
+    """Values of the parameters of `text.varied`, in words."""
     values: list[Any]
-    """What `settings` spell: what to sort by."""
+    """Values that `settings` spell, to sort by."""
     risks: list[Risk]
-    """Of `text.shown`."""
+    """Risks of the invariants of `text.shown`."""
     runs: str
     outcomes: dict[str, str]
     steps_per_run: float
@@ -64,7 +64,7 @@ def lines(frame: pd.DataFrame, most: int, number: Callable[[float], str] = numbe
 
 
 def _sortable(value: Any) -> Any:
-    """A value as a script reads numbers."""
+    """Returns a value as the report's script sorts it."""
     if isinstance(value, bool):
         return int(value)
     return "Infinity" if value == float("inf") else value

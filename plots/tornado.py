@@ -14,7 +14,7 @@ _ROW_IN, _AROUND_IN = 0.26, 1.0
 _LEAST = 1.005
 """A factor of losses that is not worth a bar."""
 FALLING, RISING = "falling", "rising"
-"""Group ids: of bars to where a figure is low, and to where it is high."""
+"""Group ids of the bars to losses at a figure's low end, and at its high end."""
 
 
 def tornado_figure(frame: pd.DataFrame, about: str = "") -> Figure | None:
