@@ -1,1 +1,1 @@
-"""What a number means: estimates, intervals, exact answers, searches, comparisons, traces and decisions."""
+"""Meaning of numbers: estimates, intervals, exact answers, searches, comparisons, traces and decisions."""

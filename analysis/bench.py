@@ -1,4 +1,4 @@
-"""How fast the engines are on this machine."""
+"""Benchmark of the engines on this machine."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -26,7 +26,7 @@ REPETITION_S = 1.0
 SEARCH_BYTES = 2**30
 _FEWEST_RUNS = 1 << 10
 _FEWEST_RUNS_PER_LANE = 8
-"""So that the end of a benchmark, when lanes fall idle, counts for little."""
+"""Enough that the end of a benchmark, when lanes fall idle, counts for little."""
 
 
 class Speed(NamedTuple):
@@ -48,7 +48,7 @@ class Speed(NamedTuple):
 def bench(engine: str | None, threads: int, progress: Callable[[str], None] | None = None) -> Iterator[Speed]:
     """Measures an engine, or all if None: random runs of every model on one thread and on `threads`, and searches.
 
-    `progress` is told what comes next.
+    `progress` is called with the name of what comes next.
     """
     parts = {
         "numba": (random_runs, lambda model, point: _by_numba(model, point, sorted({1, threads}))),
@@ -67,13 +67,13 @@ def bench(engine: str | None, threads: int, progress: Callable[[str], None] | No
 
 
 def random_runs(protocol: str) -> Experiment:
-    """Returns what the engines step of a protocol: all else has its default, so all rates are 1."""
+    """Returns the experiment of a protocol that the engines step; all else has its default, so all rates are 1."""
     cases = registry.cases(protocol)
     return config.build({"protocol": protocol, **(cases.bench or {"model": cases.small})}, f"bench of {protocol}")
 
 
 def search(protocol: str) -> Experiment | None:
-    """Returns what the exhaustive search visits of a protocol; None if nothing."""
+    """Returns the experiment of a protocol that the exhaustive search visits; None if it has none."""
     tables = registry.cases(protocol).bench_search
     return config.build({"protocol": protocol, **tables}, f"bench of {protocol}") if tables else None
 
@@ -118,7 +118,7 @@ def _random_runs(engine: Engine, model: Model, point: Point, threads: int, fewes
 def _measured(
     model: Model, name: str, threads: int, simulate: Callable[[Job], np.ndarray], fewest_runs: int, compile_s: float
 ) -> Speed:
-    """The speed of what gives a job's tally."""
+    """The speed of `simulate`, which returns a job's tally."""
 
     def measure(num_runs: int) -> tuple[float, float]:
         """Steps and runs a second."""

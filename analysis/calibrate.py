@@ -18,7 +18,7 @@ from quorisk.kernels.engines.tally import BROKEN
 from quorisk.kernels.model import Model
 
 CONFIDENCE, COVERAGE_CONFIDENCE = 0.95, 0.999
-"""The confidence of the intervals, and of the interval of each coverage: high, because there are many of them."""
+"""Confidence of the intervals, and of the interval of each coverage: the latter is high, because there are many."""
 PROBABILITIES, RUNS = (0.5, 0.1, 0.001), 10_000
 """Probabilities of loss, and the number of runs where it is fixed."""
 RULES = {"until half-width 0.05": Rule(0.05, math.inf), "until half-width P/2": Rule(math.inf, 0.5)}
@@ -44,7 +44,7 @@ class Kind(NamedTuple):
 
 
 class Calibration(NamedTuple):
-    """How often a kind of interval held the truth."""
+    """Coverage of a kind of interval: how often it held the truth."""
 
     method: str
     chain: str

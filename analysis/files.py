@@ -1,4 +1,4 @@
-"""Files that somebody asks for by name: written whole or not at all, so that what was there before is not lost."""
+"""Output files that the user names: written whole or not at all, so that what was there before is not lost."""
 
 import errno
 import os
@@ -11,14 +11,14 @@ from pathlib import Path
 from quorisk.kernels.errors import ConfigError, QuoriskError, RunError
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-"""The disk's failures; all others are of the name that was given."""
+"""Errors of the disk; all others concern the path."""
 
 
 @contextmanager
 def whole(path: Path, argument: str) -> Iterator[Path]:
     """Yields the path of a new file in the same folder, which takes the place of `path` when the body is done.
 
-    A link is followed; what is no file, such as /dev/stdout, is yielded itself. `argument` is what gave the path.
+    A link is followed; what is no file, such as /dev/stdout, is yielded itself. `argument` is the option with the path.
     Raises ConfigError if nothing can be written there, and RunError if the disk has no room for it.
     """
     try:
@@ -51,11 +51,11 @@ def write(path: Path, content: bytes, argument: str) -> None:
 
 
 def _unwritable(path: Path, error: OSError, argument: str) -> QuoriskError:
-    """What to raise if a file that was asked for cannot be written."""
+    """The error to raise if an output file cannot be written."""
     why = f" {path}: cannot be written: {reason(error)}"
     return RunError(f"`{argument}`{why}") if error.errno in _NO_ROOM else ConfigError(why, argument)
 
 
 def reason(error: OSError) -> str:
-    """Returns what the system says, which some errors carry as a number alone."""
+    """Returns the system's message, which some errors carry as a number alone."""
     return os.strerror(error.errno) if error.errno else str(error)

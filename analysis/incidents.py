@@ -1,4 +1,4 @@
-"""The table [incident] of an experiment file: a story of lost data, told so that it can be told again from a model.
+"""The table [incident] of an experiment file: a story of lost data that a model can reproduce.
 
 The museum is `configs/incidents`: experiment files that have such a table. Their other tables are like any other's, so
 every verb answers for them.
@@ -31,7 +31,7 @@ _REQUIRED = ("title", "happened", "sources", "mechanism", "invariant", "fixed_by
 
 
 class Incident(NamedTuple):
-    """What [incident] says; see the module."""
+    """Contents of a table [incident]; see the module."""
 
     title: str
     happened: str
@@ -43,11 +43,11 @@ class Incident(NamedTuple):
     prevented_by: str
     simplified: tuple[str, ...]
     shown_with: tuple[str, ...] = ()
-    """Overrides under which its trace is looked for."""
+    """Overrides under which its trace is searched for."""
 
 
 def read(table: Mapping[str, Any], folder: Path) -> Incident:
-    """Returns what a table [incident] says. Raises ConfigError."""
+    """Returns the contents of a table [incident]. Raises ConfigError."""
     check_known("incident", table, Incident._fields)
     for key, value in table.items():
         is_list = key in _LISTS

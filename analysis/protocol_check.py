@@ -1,4 +1,4 @@
-"""What the contract promises of a protocol, checked: `quorisk check-protocol`, for packages that no test here knows."""
+"""Checks of a protocol against its contract: `quorisk check-protocol`, for packages that no test here knows."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -28,14 +28,14 @@ from quorisk.kernels.states.head import Head
 from quorisk.say.numbers import counted
 
 WALKS, STEPS = 40, 4000
-"""Of each configuration of `cases.walks`, at most."""
+"""Most walks, and most steps in all, of each configuration of `cases.walks`."""
 REPLAYED, COUNTED = 50, 20_000
-"""Runs that are repeated in plain Python, and that are held against exact answers."""
+"""Numbers of runs that are repeated in plain Python, and that are compared with exact answers."""
 LONGEST = 1 << 12
-"""Steps after which such a run is cut off: where some never end, they would take all the time, and tell no more."""
+"""Steps after which such a run is cut off: runs that never end would take all the time, and tell no more."""
 MEMORY = 1 << 28
 _LIMITS = ("rates", "message_loss", "horizon", "max_steps")
-"""What `cases.variants` may set besides parameters and the model's other probabilities."""
+"""Keys that `cases.variants` may set besides parameters and the model's other probabilities."""
 
 
 class Checked(NamedTuple):
@@ -43,7 +43,7 @@ class Checked(NamedTuple):
 
     name: str
     found: str
-    """What was looked at."""
+    """Summary of what was checked."""
 
 
 def check(name: str) -> Iterator[Checked]:

@@ -1,9 +1,8 @@
-"""What designs may lose on their clusters by what is known of the rates: P(any loss in a year) at each draw of them.
+"""P(any loss in a year) of designs on their clusters, at each draw of the rates from what is known of them.
 
 A cluster is solved again at as many draws as there is time for. At the others, the logarithm of the rate at which
 anything is lost is interpolated between these: it is smooth, close to a plane where losses are rare, and bends where
-one cause takes over from another. How far off that is at draws that are solved is `error_factor`, and widens what is
-said.
+one cause takes over from another. `error_factor` is how far off that is at draws that are solved; it widens intervals.
 """
 
 import math
@@ -29,19 +28,19 @@ from quorisk.kernels.model import MESSAGE_LOSS
 from quorisk.say.quantities import YEAR_S
 
 _STEP = 1.25
-"""By how much a figure is scaled to see whether it plays a part."""
+"""Factor by which a figure is scaled to see whether it matters."""
 _LEAST_SOLVED, _MOST_ROWS = 16, 8192
-"""So many draws of each design are solved, and more where strata have few rows: so many in all."""
+"""Fewest draws solved for each design, and rows of strata solved for all designs: few rows allow more draws."""
 _FINE = 4096
-"""Draws of which quantiles are told; the first of them are those that designs are compared at."""
+"""Fewest draws from which quantiles are taken; designs are compared at the first of them."""
 _NUM_CHECKED = 8
-"""Of these, which the others are held against."""
+"""Number of solved draws, the last ones, at which interpolation between the others is checked."""
 _PRECISION, _PILOT = 0.1, 512
-"""How closely: rates leave far more open."""
+"""Relative precision and pilot draws of each solution. Both are coarse: the rates leave far more open."""
 _LEAST_REACH = 0.02
-"""Of the logarithm of losses: by how much less no figure is taken to move it."""
+"""Least change of the logarithm of losses that is attributed to any figure."""
 _SURELY = 1e-18
-"""A hazard below which nothing is lost, as far as anybody can tell."""
+"""Hazard a year up to which a design counts as losing nothing."""
 _ALMOST = 1.0 - 1e-16
 
 
@@ -51,8 +50,8 @@ def known(
     num_draws: int = NUM_DRAWS,
     tell: Callable[[int], None] | None = None,
 ) -> Allowed | None:
-    """Returns what these designs may lose; None if the file says of no figure that plays a part how well it is known,
-    or if nodes age, so that years have to be drawn. `tell` is told how many designs are done.
+    """Returns what these designs may lose; None if the file gives no uncertainty for any figure that matters, or if
+    nodes age, so that years have to be drawn. `tell` is called with the number of designs done.
     """
     of = _figures(experiment, placed)
     if not of or any(each.cluster.is_ageing for each in placed):
@@ -68,7 +67,7 @@ def known(
 
 
 def _figures(experiment: Experiment, placed: Sequence[Placed]) -> dict[str, Figure]:
-    """The figures that play a part, by name: of the cluster, and of the runs on which entries depend that have few
+    """The figures that matter, by name: those of the cluster, and those of the runs that say how many entries have few
     copies or are not on disk."""
     found = {}
     for name, each in experiment.known.items():
@@ -105,7 +104,7 @@ def _hazard(placed: Placed, effort: Effort) -> float:
 
 @lru_cache(maxsize=4096)
 def _p_any(cluster: Cluster, effort: Effort) -> float:
-    """P(any loss of copies in a year): once where designs or figures make no difference to a cluster."""
+    """P(any loss of copies in a year), computed once where designs or figures make no difference to a cluster."""
     return any_loss(cluster, effort.confidence, Draws(effort.seed, 1, None, _PRECISION, _PILOT)).value
 
 
@@ -144,7 +143,7 @@ def _design(
 
 
 def _around(given: Sequence[float], ends: np.ndarray) -> np.ndarray:
-    """Figures as they are given, and with one after another at the ends of what is known of it."""
+    """Figures as given, then with one after another at the two ends of its interval."""
     around = np.tile(given, (1 + 2 * len(given), 1))
     for i, (low, high) in enumerate(ends):
         around[1 + 2 * i, i], around[2 + 2 * i, i] = low, high
@@ -152,7 +151,7 @@ def _around(given: Sequence[float], ends: np.ndarray) -> np.ndarray:
 
 
 def _between(at: np.ndarray, solved: np.ndarray) -> np.ndarray:
-    """Values at all places, of which those at the first are `solved`."""
+    """Values at all places: `solved` at the first ones, interpolated at the others."""
     from scipy.interpolate import RBFInterpolator  # here, since it takes its time to load
 
     places, first = np.unique(at[: len(solved)], axis=0, return_index=True)
@@ -161,5 +160,5 @@ def _between(at: np.ndarray, solved: np.ndarray) -> np.ndarray:
 
 
 def _factor(at: np.ndarray, solved: np.ndarray) -> float:
-    """By which factor the last of some values are off, if they are told from the others."""
+    """Largest factor by which interpolation from the other values misses the last ones."""
     return float(np.exp(np.abs(_between(at, solved[:-_NUM_CHECKED]) - solved).max()))

@@ -1,4 +1,4 @@
-"""What is asked of a cluster: how likely a loss is in a year, how often, how much at once, because of what."""
+"""Answers about a cluster: the probability of a loss in a year, and the rate, sizes and causes of incidents."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,39 +19,39 @@ from quorisk.say.quantities import YEAR_S
 
 PETABYTE = 1e15
 WIDE = 0.05
-"""Of a figure: if strata leave it more open than that, years are drawn as well, and the narrower interval counts."""
+"""Relative width of an interval by strata above which years are drawn as well; the narrower interval then counts."""
 SELDOM = 1e-6
 """Incidents a year below which drawing years says nothing."""
 
 
 class Effort(NamedTuple):
-    """How much is computed, and how sure it is to be."""
+    """Amount of computation for an answer, and the confidence and precision of its intervals."""
 
     years: int = 1_000_000
-    """To draw, where they are drawn."""
+    """Number of years to draw, where years are drawn."""
     first_year: int = 0
     seed: int = 0
     confidence: float = 0.95
     method: str = "auto"
-    """`count`: by years alone; else by strata where they can tell."""
+    """`count` draws years alone; any other method uses strata where they hold."""
     threads: int = 1
     precision: float = PRECISION
-    """Of strata's draws: the half-width of an interval, relative to its figure."""
+    """Half-width of an interval, relative to its figure, that the draws of strata aim at."""
 
 
 class Answer(NamedTuple):
-    """What a cluster loses, and when it cannot be used."""
+    """Losses of a design on its cluster, and times when the cluster cannot be used."""
 
     design: Mapping[str, Any]
-    """Its values of the grid's keys, by dotted name."""
+    """The design's values of the grid's keys, by dotted name."""
 
     losses: Losses
     availability: Availability
     stored_bytes: float
-    """Of entries, each counted once; 0 if not known."""
+    """Bytes of all stored entries, each entry counted once; 0 if unknown."""
     entry_bytes: float
     years: int
-    """That were drawn."""
+    """Number of years drawn."""
     assumptions: tuple[str, ...]
 
 
@@ -78,15 +78,15 @@ def designs(experiment: Experiment) -> tuple[Placed, ...]:
 
 
 def effort_of(experiment: Experiment, threads: int) -> Effort:
-    """Returns what an experiment's [run] asks for: its runs are years."""
+    """Returns the effort that an experiment's [run] sets; its runs are years."""
     run = experiment.run
     return Effort(run.runs, run.first_run, run.seed, run.confidence, run.method, threads)
 
 
 def answers(placed: Sequence[Placed], effort: Effort, progress: Callable[[int], None] | None = None) -> list[Answer]:
-    """Returns what there is to say of designs on their clusters.
+    """Returns the answers about designs on their clusters.
 
-    `progress` is called with years that have ended, and with as many for a design that takes none.
+    `progress` is called with the number of years that have ended; a design that needs none counts as `effort.years`.
     """
     found = []
     for each in placed:
@@ -97,9 +97,9 @@ def answers(placed: Sequence[Placed], effort: Effort, progress: Callable[[int], 
 
 
 def answer(placed: Placed, effort: Effort, progress: Callable[[int], None] | None = None) -> Answer:
-    """Returns what there is to say of a design on its cluster.
+    """Returns the answer about a design on its cluster.
 
-    Strata tell of rare losses, within bounds. Years are drawn where the chain of strata does not hold (nodes that age),
+    Strata give rare losses, within bounds. Years are drawn where the chain of strata does not hold (nodes that age),
     where strata leave much open because losses are frequent, and where `effort.method` is "count". `progress` is called
     with the years that have ended since its last call.
     """
@@ -110,12 +110,12 @@ def answer(placed: Placed, effort: Effort, progress: Callable[[int], None] | Non
 
 
 def cluster_of(placed: Placed) -> Cluster:
-    """Returns the cluster of a design, with the entries that have not all of their copies."""
+    """Returns the cluster of a design, including the entries that lack copies."""
     return placed.cluster._replace(thin=placed.thin or ())
 
 
 def solved(placed: Placed, effort: Effort) -> Losses | None:
-    """Returns what strata tell of a design; None where they cannot, or are not asked."""
+    """Returns a design's losses by strata; None if its nodes age or `effort.method` is "count"."""
     cluster = cluster_of(placed)
     if cluster.is_ageing or effort.method == "count":
         return None
@@ -123,14 +123,14 @@ def solved(placed: Placed, effort: Effort) -> Losses | None:
 
 
 def wants_years(found: Losses | None, effort: Effort) -> bool:
-    """Whether years are to be drawn of a design of which strata tell this."""
+    """Whether years are to be drawn of a design whose losses by strata are `found`."""
     return found is None or (effort.method == "auto" and _is_open(found))
 
 
 def told(placed: Placed, effort: Effort, found: Losses | None, drawn: Tally | None) -> Answer:
-    """Returns what there is to say of a design, of which strata tell `found`, and years that were `drawn`.
+    """Returns the answer about a design from its losses `found` by strata and the years `drawn`.
 
-    Raises ValueError if there is neither.
+    Raises ValueError if both are None.
     """
     cluster, found = cluster_of(placed), _of_copies(placed, effort, found, drawn)
     tails = Tails(cluster.outages, placed.unflushed, cluster.ledgers)
@@ -149,14 +149,14 @@ def told(placed: Placed, effort: Effort, found: Losses | None, drawn: Tally | No
 
 
 def availability_of(placed: Placed) -> Availability:
-    """Returns when a design's ledgers cannot be used, and take no writes."""
+    """Returns how available a design's ledgers are for reads, closing and writes."""
     restarts = Restarts(placed.restarts, placed.restart_time_s / YEAR_S, placed.outage_time_s / YEAR_S)
     needs, waits = placed.write_needs, (placed.replaced_after_s, placed.leaderless_for_s)
     return availability(placed.cluster, restarts, placed.ack_quorum, Writers(needs, *waits) if needs else None)
 
 
 def _of_copies(placed: Placed, effort: Effort, found: Losses | None, drawn: Tally | None) -> Losses:
-    """What strata and years tell together of copies that are lost."""
+    """Losses of copies, from strata and drawn years together."""
     if drawn:
         seen = sampled(cluster_of(placed), drawn, effort.confidence)
         found = _narrower(found, seen) if found else seen
@@ -166,8 +166,8 @@ def _of_copies(placed: Placed, effort: Effort, found: Losses | None, drawn: Tall
 
 
 def _calm(placed: Placed, effort: Effort, tails: Tails) -> Losses:
-    """What copies are lost where only those outages happen that find everything flushed. Of years no more are drawn
-    than if nobody says how many: this is not shared out."""
+    """Losses of copies if only those outages happen that find everything flushed. At most the default number of years
+    is drawn, since this work is not shared out."""
     calm, drawn = placed._replace(cluster=placed.cluster.with_outages(tails.calm)), None
     found = solved(calm, effort)
     if wants_years(found, effort):
@@ -186,8 +186,8 @@ def _width(figure: Figure) -> float:
 
 
 def _narrower(found: Losses, drawn: Losses) -> Losses:
-    """Strata's figures, but for those that they leave open and years do not. Sizes and causes of incidents come from
-    where their rate does, so that they add up to it."""
+    """Figures by strata, replaced by those of years where strata are wide and years narrower. Sizes and causes of
+    incidents have the same source as their rate, so that they add up to it."""
 
     def narrower(one: Figure, other: Figure) -> Figure:
         return other if _width(one) > WIDE * one.value and _width(other) < _width(one) else one
@@ -201,7 +201,7 @@ def _narrower(found: Losses, drawn: Losses) -> Losses:
 
 
 def _assumptions(cluster: Cluster, unflushed: float) -> Iterator[str]:
-    """What is taken for granted, a sentence each."""
+    """Assumptions of an answer, one sentence each."""
     yield "Copies on a lost node are made again elsewhere, each ledger's at a time of its own"
     if not cluster.repair_queue:
         yield "Repairs of one loss do not slow those of another"
@@ -218,7 +218,7 @@ def _assumptions(cluster: Cluster, unflushed: float) -> Iterator[str]:
 
 
 def _of_thin(thin: Sequence[Thin]) -> Iterator[str]:
-    """What is taken for granted of entries that have fewer copies than the write quorum."""
+    """Assumptions about entries that have fewer copies than the write quorum."""
     healing, lasting = (sum(each.number for each in thin if each.heals is heals) for heals in (True, False))
     if healing:
         yield (
@@ -245,7 +245,7 @@ def row(found: Answer) -> dict[str, Any]:
 
 
 def as_json(found: Sequence[Answer]) -> dict[str, Any]:
-    """Returns an object for `json.dumps`: of one design what is said of it, else a list of `designs`."""
+    """Returns an object for `json.dumps`: the answer itself if it is the only one, else a list of `designs`."""
     return _as_json(found[0]) if len(found) == 1 else {"designs": [_as_json(each) for each in found]}
 
 
@@ -282,7 +282,7 @@ def _probability(figure: Figure) -> dict[str, Any]:
 
 
 def _turned(figure: Figure) -> dict[str, float]:
-    """Ends of an interval for what is one by it."""
+    """A rate's interval with its ends swapped: their reciprocals are the interval of the time between."""
     return {"value": figure.value, "low": figure.high, "high": figure.low}
 
 
@@ -292,7 +292,7 @@ def _sizes(sizes: Mapping[str, Size]) -> dict[str, Any]:
 
 
 def _in_bytes(found: Answer) -> dict[str, Any]:
-    """What is lost in bytes, and of a petabyte; empty if the size of entries is not known."""
+    """Losses in bytes, in all and for each stored petabyte; empty if the size of entries is unknown."""
     if not found.entry_bytes or not found.stored_bytes:
         return {}
     losses, entry = found.losses, found.entry_bytes

@@ -3,13 +3,13 @@
 A node does not answer while it restarts, and a copy on it is missing from its loss until it is made anew. Nodes do so
 independently of each other (restarts one after another are better than that). A ledger cannot be read where all copies
 of a write set are missing, and cannot be closed where a write set lacks so many answers that an entry may have been
-acknowledged without those that are left: its ack quorum. Outages of the whole cluster come on top. Of a node or a rack
-that is down it is told apart what cannot be read, closed or written meanwhile.
+acknowledged without those that are left: its ack quorum. Outages of the whole cluster come on top. The parts of ledgers
+that cannot be read, closed or written while one node or rack is down are given separately.
 
 Kafka's partitions take no writes while fewer than min.insync.replicas are in sync: replicas stay where they are.
 BookKeeper's writers put another bookie in the place of one that does not answer; they wait for it if the ack quorum
-needs it. If no other bookie is left that the placement allows, the ledger is closed, whatever the ack quorum is, and no
-new one can be opened.
+needs it. If the placement allows no other bookie, the ledger is closed, whatever the ack quorum is, and no new one can
+be opened.
 """
 
 import math
@@ -23,37 +23,37 @@ from quorisk.say.quantities import YEAR_S
 
 
 class Restarts(NamedTuple):
-    """What takes nodes for a while, and nothing on them."""
+    """Restarts and outages: nodes are down for a while and keep what is on disk."""
 
     per_year: float = 0.0
-    """Of each node."""
+    """Restarts of each node a year."""
     time: float = 0.0
-    """That each takes, in years."""
+    """Duration of a restart, in years."""
     outage_time: float = 0.0
-    """How long an outage of the whole cluster lasts, in years."""
+    """Duration of an outage, of a rack or of the whole cluster, in years."""
 
 
 class Unavailable(NamedTuple):
     """Ledgers that cannot be used in one way; outages of the whole cluster aside."""
 
     part: float
-    """Of the time, of one ledger; or of all ledgers at any time."""
+    """Fraction of the time for one ledger, and mean fraction of all ledgers at any time."""
     ledgers: float
-    """How many they are at any time, on average."""
+    """Mean number of such ledgers at any time."""
     per_year: float
-    """How often that begins for some ledger, a year."""
+    """Number of times a year that this begins for some ledger."""
     mean_s: float
-    """How long it lasts."""
+    """Mean duration, in seconds."""
 
 
 class RackDown(NamedTuple):
-    """What cannot be used while one rack is down, whichever it is, and all other nodes answer: parts of all ledgers."""
+    """Fractions of all ledgers that cannot be used while any one rack is down and all other nodes answer."""
 
     reading: float
-    """Cannot be read; lost in part, if the rack is gone for good."""
+    """Fraction that cannot be read; lost in part, if the rack is gone for good."""
     closing: float | None
     writing: float | None
-    """Writes stop; None where it is not known how many answers they wait for."""
+    """Fraction that takes no writes; None if the number of answers that a write waits for is unknown."""
     has_room: bool
     """Whether writes go on once other nodes have taken the places of those that are down."""
 
@@ -71,14 +71,14 @@ class Writers(NamedTuple):
 
 
 class Writing(NamedTuple):
-    """Ledgers that take no writes, as a node, a rack or all of the cluster does not answer."""
+    """Ledgers that take no writes because a node, a rack or the whole cluster does not answer."""
 
     node_down: float
     """The part of all ledgers that take none while one node is down, whichever it is."""
     has_room: bool
     """Whether they take writes again once another node has taken its place."""
     minutes_per_year: float | None
-    """For how long a ledger takes none, on average. None if it is not known how long writers wait."""
+    """Mean minutes a year for which a ledger takes no writes; None if it is unknown how long writers wait."""
     leaderless_for_s: float = 0.0
     """Seconds without a leader, each time that one stops."""
     electing_minutes: float = 0.0
@@ -91,13 +91,13 @@ class Writing(NamedTuple):
 
 
 class Availability(NamedTuple):
-    """What of a cluster cannot be used for a while."""
+    """Ledgers of a cluster that cannot be used for a while."""
 
     reading: Unavailable
     closing: Unavailable | None
     """None where no ack quorum is known."""
     outage_s_per_year: float
-    """How long all of the cluster is out, a year."""
+    """Seconds a year for which the whole cluster is down."""
     rack_down: RackDown | None = None
     """None if there is one rack."""
     writing: Writing | None = None
@@ -148,7 +148,7 @@ def _rack_down(cluster: Cluster, ack_quorum: int | None, writers: Writers | None
     masks, spans = in_one_rack(cluster), windows(cluster.ensemble_size, cluster.write_quorum)
 
     def part(fatal: int) -> float:
-        """Of ledgers of which a write set has so many members in the rack."""
+        """Fraction of ledgers with at least `fatal` members of one write set in the rack."""
         return sum(p for mask, p in masks.items() if any(sum(mask >> i & 1 for i in span) >= fatal for span in spans))
 
     has_room = writers is not None and writers.replaced_after_s != math.inf and has_room_without(cluster)
@@ -161,8 +161,8 @@ def _rack_down(cluster: Cluster, ack_quorum: int | None, writers: Writers | None
 
 
 def _away(cluster: Cluster, restarts: Restarts, most: float = math.inf) -> tuple[float, float]:
-    """The part of the time for which a copy is not there, each time for `most` years at most, and how often a year that
-    begins."""
+    """Fraction of the time for which a copy is missing, counting `most` years each time at most; and how often a year
+    that begins."""
     losses = [(cluster.node_loss, 1.0)]
     for event in cluster.events:
         groups = cluster.scopes_of(event)
@@ -178,8 +178,8 @@ def _away(cluster: Cluster, restarts: Restarts, most: float = math.inf) -> tuple
 def _unavailable(cluster: Cluster, fatal: int, away: float, begins: float) -> Unavailable:
     """Ledgers of which a write set has `fatal` members that do not answer.
 
-    It begins when a member goes without which it would not be: the sum over states of their chance, and over members
-    that would make the difference of how often they go.
+    It begins when a critical member stops answering. The rate of that is a sum over states and their critical members:
+    the chance of the state times the rate at which the member stops.
     """
     size = cluster.ensemble_size
     spans = windows(size, cluster.write_quorum)

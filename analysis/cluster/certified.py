@@ -1,4 +1,4 @@
-"""What a cluster loses, by strata: solved, sampled as shares of bounds, and the rest bounded. Rare or not."""
+"""Losses of a cluster by strata, rare or not: some solved, some sampled as shares of bounds, and the rest bounded."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -24,13 +24,13 @@ from quorisk.kernels.cluster.strata import Row, Strata, strata
 
 METHOD = "strata"
 PILOT, LEAST, MOST = 1 << 12, 1 << 14, 1 << 20
-"""Draws: to see how many are needed; how many there are at least for PRECISION, and at most."""
+"""Numbers of draws: of the pilot that estimates how many are needed, the least for PRECISION, and the most."""
 PRECISION = 1e-3
 """Half-width of an interval, relative to the figure, for which draws are made."""
 
 
 class Draws(NamedTuple):
-    """What draws are made with."""
+    """Settings of draws."""
 
     seed: int
     threads: int
@@ -38,7 +38,7 @@ class Draws(NamedTuple):
     """Called with the number of draws that were made since its last call."""
     precision: float = PRECISION
     pilot: int = PILOT
-    """To see how many are needed, and as many at least."""
+    """Number of draws that estimate how many are needed; also the least number."""
 
 
 class Rate(NamedTuple):
@@ -50,7 +50,7 @@ class Rate(NamedTuple):
     found: Strata
     sampled: Shares
     off: float
-    """How far off it is at most because of ticks that were taken for too old to matter."""
+    """Bound of the error from ticks that were taken for too old to matter."""
 
 
 def certified(cluster: Cluster, confidence: float, draws: Draws) -> Losses:
@@ -112,7 +112,7 @@ def _ends(part: Shares, what: int, confidence: float) -> tuple[float, float]:
 
 
 def _needed(found: Strata, pilot: Shares, draws: Draws) -> int:
-    """How many draws the precision takes, by others."""
+    """Number of draws that the precision needs, estimated from those of a pilot."""
     if not pilot.draws:
         return 0
     mean = pilot.sums[SHARE] / pilot.draws
@@ -122,7 +122,7 @@ def _needed(found: Strata, pilot: Shares, draws: Draws) -> int:
 
 
 def _within(num: float, draws: Draws) -> int:
-    """So many draws, but not too few or too many for their precision."""
+    """`num` draws, limited to the fewest and the most for their precision."""
     return int(min(max(num, draws.pilot, LEAST * PRECISION / draws.precision), MOST))
 
 
@@ -157,7 +157,7 @@ def _sizes(incidents: Rate, solved: Shares) -> tuple[Sizes, float]:
 
 
 def _by_cause(cluster: Cluster, incidents: Rate, solved: Shares, confidence: float) -> Iterator[tuple[str, Cause]]:
-    """What is left open of all incidents may be any cause's, or nothing of it."""
+    """Yields incidents by cause. What strata leave open may be due to any one cause, or not to it at all."""
     part, found, off = incidents.sampled, incidents.found, incidents.off
     for number, (name, is_there) in enumerate(cluster.causes.items()):
         value, low, high = _solved_by(name, number, found, solved, confidence)
@@ -172,7 +172,7 @@ def _by_cause(cluster: Cluster, incidents: Rate, solved: Shares, confidence: flo
 
 
 def _solved_by(name: str, number: int, found: Strata, solved: Shares, confidence: float) -> tuple[float, float, float]:
-    """What the strata that are solved put down to a cause: their ticks say it, but for what thin entries have of it."""
+    """Rate of a cause in solved strata: from the causes of their ticks, or from draws where thin entries are lost."""
     if not solved.by_cause[-1, 0]:
         rows = (row for row in found.rows if not math.isnan(row.value))
         value = sum(row.weight * row.value * _part(name, row, found) for row in rows)

@@ -1,4 +1,4 @@
-"""What is said of a cluster: each figure with an interval and the method by which it came."""
+"""Figures of a cluster, each with an interval and the method by which it was found."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 
 COLUMNS, ENDS = ("any_loss", "incidents", "entries"), ("", "_low", "_high")
-"""Of result frames: P(any loss in a year), incidents and entries lost a year, each with the ends of its interval."""
+"""Columns of result frames: P(any loss in a year), incidents and entries lost a year, with the ends of intervals."""
 BY_CAUSE = "by_"
-"""How columns of result frames begin, before what incidents are put down to: incidents a year."""
+"""Prefix of the columns of result frames that hold the incidents a year due to each cause."""
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 
 
@@ -21,12 +21,12 @@ class Figure(NamedTuple):
     method: str
 
     def times(self, factor: float) -> "Figure":
-        """Returns it multiplied."""
+        """Returns the figure multiplied by `factor`."""
         return Figure(factor * self.value, factor * self.low, factor * self.high, self.method)
 
 
 class Size(NamedTuple):
-    """A quantile of how much an incident loses, or how often one loses so much, a year."""
+    """Quantile of the sizes of incidents, or the rate a year of incidents of at least some size."""
 
     value: float
     low: float
@@ -34,31 +34,31 @@ class Size(NamedTuple):
 
 
 class Cause(NamedTuple):
-    """What incidents are put down to."""
+    """Incidents that are due to one cause."""
 
     incidents: Figure
-    """A year."""
+    """Incidents a year."""
     share: float
-    """Of all incidents."""
+    """Fraction of all incidents."""
 
 
 class Losses(NamedTuple):
-    """What a cluster loses, found one way or the other."""
+    """Losses of a cluster, by strata or by years."""
 
     p_any: Figure
     """P(anything is lost in a year)."""
     p_any_in_ten_years: Figure
     incidents: Figure
-    """A year."""
+    """Incidents a year."""
     entries: Figure
-    """Expected, a year."""
+    """Expected number of entries lost a year."""
     in_entries: Mapping[str, Size]
-    """How much an incident loses, by QUANTILES; none if nothing is known of it."""
+    """Sizes of incidents in entries, by the names in QUANTILES; empty if nothing is known of them."""
     in_ledgers: Mapping[str, Size]
     by_cause: Mapping[str, Cause]
     at_least: Mapping[float, Size]
-    """How often so many entries or more are lost at once, a year, in powers of ten."""
+    """Incidents a year that lose at least a number of entries at once, by that number: powers of ten."""
     sizes: tuple[np.ndarray, np.ndarray]
-    """Of incidents: weights by bin, and the largest of each bin, both in entries and in ledgers."""
+    """Weights of incidents by bin, and the largest incident of each bin, both in entries and in ledgers."""
     independent: float
-    """How many independent incidents these sizes are worth."""
+    """Effective sample size: the number of independent incidents that these sizes are worth."""

@@ -22,12 +22,12 @@ _E = math.exp(-1.0)
 
 
 class Rates(NamedTuple):
-    """What is known of incidents a year."""
+    """Rates of incidents a year, with their bounds."""
 
     incidents: tuple[float, float, float]
-    """Estimate, low and high."""
+    """Estimate, low and high of all incidents."""
     first: tuple[float, float, float]
-    """Of first incidents."""
+    """Estimate, low and high of first incidents."""
     memory: float
     """M, in years."""
     off: float
@@ -35,9 +35,9 @@ class Rates(NamedTuple):
 
 
 def p_any(rates: Rates, years: float = 1.0) -> tuple[float, float, float]:
-    """Returns P(at least one incident in so many years): estimate, low and high.
+    """Returns P(at least one incident in `years` years): estimate, low and high.
 
-    Without bounds from above or below that mean anything, they are 0, and the expected number of incidents or 1.
+    Where no useful bound exists, low is 0, and high is the expected number of incidents, at most 1.
     """
     twice, most = 2.0 * rates.memory, rates.incidents[2]
     low, high = 0.0, min(1.0, most * years)

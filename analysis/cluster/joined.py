@@ -1,4 +1,4 @@
-"""A design's losses joined with its cluster's: what a result frame says of incidents.
+"""Losses of a design joined with those of its cluster, as columns of a result frame.
 
 Scenarios that follow one entry (its life, an outage while it is stored) are what a cluster's losses are made of, and
 are replaced by them. Those in which a client takes over from another are incidents of their own, beside the cluster's.
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 OPEN = 0.02
-"""The width of an interval, relative to a design's losses a year, below which nothing more is learned."""
+"""Width of an interval, relative to a design's losses a year, below which nothing more is learned."""
 OPEN_BESIDE = 0.2
-"""The same, relative to what others of its scenarios leave open."""
+"""The same, relative to the widths that the design's other scenarios leave open."""
 COARSE = 0.1
-"""Of P(any loss in a year), the precision at which it is seen whether it is above a target."""
+"""Relative precision of P(any loss in a year) that is enough to see whether it is above a target."""
 NO_SCENARIO = "cluster"
-"""What a frame without scenarios calls its only one, which its cluster replaces."""
+"""Name of the only scenario in a frame without scenarios; its cluster replaces it."""
 
 T = TypeVar("T")
 Key = tuple[tuple[str, Any], ...]
@@ -62,15 +62,15 @@ def solved_clusters(experiment: Experiment) -> Iterator[tuple[Key, Answer]]:
 
 
 def quick_effort(experiment: Experiment, precision: float = PRECISION) -> Effort:
-    """Returns what is computed of each design: the same, whichever verb asks. At a coarser precision, which is for
-    designs under other figures, strata alone, however much they leave open where losses are frequent."""
+    """Returns the effort for each design, the same for every verb. At a coarser precision, which is for designs under
+    other figures, strata alone are used, however much they leave open where losses are frequent."""
     effort = effort_of(experiment, num_cores())._replace(precision=precision)
     return effort._replace(method="head") if effort.method == "auto" and precision > PRECISION else effort
 
 
 def answer_of(placed: Placed, effort: Effort) -> Answer:
-    """Returns what a design loses on its cluster: asked again for each table, figure and break-even point, it is the
-    same each time, and computed once."""
+    """Returns the answer about a design on its cluster. It is needed for each table, figure and break-even point, and
+    computed once."""
     return _answer(placed._replace(varied=(), source=None), effort)._replace(design=placed.varied)  # type: ignore[arg-type]
 
 
@@ -82,7 +82,7 @@ def p_any_of(placed: Placed, effort: Effort) -> Figure:
 
 
 def _told(found: Mapping[Key, Placed], tell: Callable[..., T], effort: Effort) -> dict[Key, T]:
-    """What `tell` says of each design on its cluster, with this effort, side by side."""
+    """Results of `tell` for each design on its cluster with this effort, computed side by side."""
     return dict(zip(found, side_by_side(partial(tell, effort=effort), found.values(), effort.threads), strict=True))
 
 
@@ -164,9 +164,9 @@ def events(experiment: Experiment) -> dict[str, Event]:
 
 
 def enough_of(experiment: Experiment, found: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
-    """Returns how wide an interval of P(data loss) may be that leaves little open of what a design loses in a year, or
-    adds little to what others leave open, for each of its scenarios that happen beside its cluster and are not `found`
-    yet; nothing where nothing is known of what it loses. `found` has `p`, `low` and `high` by point id."""
+    """Returns how wide an interval of P(data loss) may be, by point id: it leaves little open of a design's losses a
+    year, or adds little to what other scenarios leave open. Points are those of scenarios beside the cluster that are
+    not `found` yet; none where a design's losses are unknown. `found` has `p`, `low` and `high` by point id."""
     if not experiment.scenarios:
         return {}
     clusters = worst_clusters(experiment) if experiment.clusters else {}
@@ -190,8 +190,8 @@ def is_replaced(experiment: Experiment, scenario: str | None) -> bool:
 
 
 def surely_with_head(experiment: Experiment) -> list[GridPoint]:
-    """Returns the points of which it is known before anything is computed that they are to have heads: those of
-    scenarios beside a cluster, unless all runs are counted."""
+    """Returns the points that need heads as far as is known before any computation: those of scenarios beside a
+    cluster, unless all runs are counted."""
     run = experiment.run
     if not experiment.clusters or run.method == "count":
         return []
@@ -200,7 +200,7 @@ def surely_with_head(experiment: Experiment) -> list[GridPoint]:
 
 
 def columns(found: Answer) -> dict[str, Any]:
-    """Returns what `with_cluster` has of a design, by column."""
+    """Returns the values that `with_cluster` adds for a design, by column."""
     losses = found.losses
     figures = dict(zip(COLUMNS, (losses.p_any, losses.incidents, losses.entries), strict=True))
     columns: dict[str, Any] = {

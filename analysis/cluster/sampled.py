@@ -1,4 +1,4 @@
-"""What a cluster loses, by years of it at random: what strata cannot tell, and what is frequent."""
+"""Losses of a cluster from years drawn at random: for clusters that strata cannot solve, and for frequent losses."""
 
 from quorisk.analysis.cluster.figures import Cause, Figure, Losses
 from quorisk.analysis.cluster.sizes import at_least, of_both, units_of
@@ -11,9 +11,9 @@ METHOD = "sampled years"
 
 
 def sampled(cluster: Cluster, tally: Tally, confidence: float) -> Losses:
-    """Returns what years add up to. P(any) has an interval that holds whatever its distribution; those of the means of
-    incidents and entries take the largest that was drawn for the largest there is, and where nothing was lost what
-    P(any) allows."""
+    """Returns the losses that years add up to. The interval of P(any) holds whatever its distribution; those of the
+    means of incidents and entries take the largest that was drawn for the largest there is, and where nothing was lost
+    what P(any) allows."""
     sums = [each * UNIT for each in tally.sums]
     low, high = bernstein(sums[ANY], sums[ANY + 1], tally.years, confidence)
     ten, ten_low, ten_high = (1.0 - (1.0 - p) ** 10 if p > 1e-9 else 10.0 * p for p in (tally.mean(ANY), low, high))
@@ -42,7 +42,7 @@ def sampled(cluster: Cluster, tally: Tally, confidence: float) -> Losses:
 
 
 def _mean(tally: Tally, sums: list[float], what: int, confidence: float, unseen: float, most: float = 1.0) -> Figure:
-    """`most` is what an event adds at most, and `unseen` what there may be if there was none."""
+    """Mean a year with its interval; `most` is the most that an event adds, `unseen` the upper end if none was seen."""
     mean = tally.mean(what)
     if mean == 0.0:
         return Figure(0.0, 0.0, unseen, METHOD)

@@ -16,8 +16,8 @@ def quantiles(
 ) -> dict[str, Size]:
     """Returns the quantiles of sizes, counted by weight in bins whose largest sizes are given; none without any weight.
 
-    The interval is that of the normal approximation, for what is worth as much as so many `independent` sizes, and the
-    sizes of its bins belong to it: all are multiples of a `unit`, so that a bin of small ones has one alone. It has no
+    The interval is that of the normal approximation for an effective sample of `independent` sizes, and the sizes of
+    its bins belong to it: all are multiples of a `unit`, so that a bin of small ones has one alone. It has no
     upper end where all of so few sizes may well lie below the quantile: of p99, where they are fewer than 380, at 95 %.
     """
     total, found = float(weight.sum()), np.flatnonzero(weight)
@@ -52,7 +52,7 @@ def of_both(
 
 
 def units_of(cluster: Cluster) -> tuple[float, float]:
-    """Returns what sizes are multiples of, in entries and in ledgers."""
+    """Returns the units of which sizes are multiples, in entries and in ledgers."""
     thin = any(each.number > 0 for each in cluster.thin)
     return 1.0 if thin else cluster.entries_per_ledger / cluster.windows, 1.0
 
@@ -60,10 +60,10 @@ def units_of(cluster: Cluster) -> tuple[float, float]:
 def at_least(
     weight: np.ndarray, largest: np.ndarray, incidents: Figure, independent: float, confidence: float
 ) -> Mapping[float, Size]:
-    """Returns how often a year incidents lose so much or more, for powers of ten up to the first that none reaches.
+    """Returns the incidents a year that lose at least each power of ten, up to the first power that none reaches.
 
-    The ends are those of the incidents times those of their part that is so large, by Clopper and Pearson, for what is
-    worth as much as so many `independent` sizes: of large incidents only a few may have been drawn, or none.
+    The ends are those of the incidents times those of the part that is so large, by Clopper and Pearson, for an
+    effective sample of `independent` sizes: of large incidents only a few may have been drawn, or none.
     """
     total = float(weight.sum())
     if total <= 0.0:
@@ -81,7 +81,7 @@ def at_least(
 
 
 def _ends(part: float, independent: float, confidence: float) -> tuple[float, float]:
-    """An interval of a part of so many independent sizes."""
+    """Clopper-Pearson interval of a part of `independent` sizes."""
     if math.isinf(independent):
         return part, part
     seen, others, error = part * independent, (1.0 - part) * independent, (1.0 - confidence) / 2.0

@@ -16,20 +16,20 @@ from quorisk.kernels.cluster.setting import Cluster
 from quorisk.kernels.cluster.sizes import IN_ENTRIES, IN_LEDGERS, Sizes, bin_of, no_sizes
 
 UNFLUSHED = "unflushed"
-"""What such incidents are put down to."""
+"""Name of these incidents' cause."""
 _SELDOM = 1e-12
-"""A part of all outages that is as good as none."""
+"""Fraction of all outages that counts as none."""
 _PARTS = 2000
-"""Of a distribution, each as likely as the others."""
+"""Number of equally likely sizes that stand for a distribution."""
 
 
 class Tails(NamedTuple):
-    """What is not on disk when the power fails."""
+    """Entries that are not on disk when the power fails."""
 
     outages: float
-    """Of the whole cluster, a year."""
+    """Outages of the whole cluster a year."""
     entries: float
-    """On average."""
+    """Mean number of these entries."""
     ledgers: float
 
     @property
@@ -44,16 +44,16 @@ class Tails(NamedTuple):
 
     @property
     def incidents(self) -> float:
-        """A year."""
+        """Incidents a year."""
         return self.outages * (1.0 - self.p_none)
 
     @property
     def part(self) -> float:
-        """Of the ledgers, that lose something then."""
+        """Fraction of the ledgers that lose entries in such an outage."""
         return self.entries / (self.ledgers + self.entries)
 
     def sizes(self) -> Sizes:
-        """How much one takes, with a weight of 1 in all, in entries and in ledgers."""
+        """Sizes of an incident in entries and in ledgers, with a total weight of 1."""
         laws = {IN_ENTRIES: nbinom(self.ledgers, 1.0 - self.part), IN_LEDGERS: binom(round(self.ledgers), self.part)}
         levels = self.p_none + (1.0 - self.p_none) * (np.arange(_PARTS) + 0.5) / _PARTS
         found = no_sizes()
@@ -62,7 +62,7 @@ class Tails(NamedTuple):
         return found
 
     def on_top(self, others: Sizes, stored: float) -> Sizes:
-        """How much an outage takes that takes others of all `stored` entries as well, and tails of what these leave."""
+        """Sizes of outages that take `others` of all `stored` entries as well, and the tails of the rest."""
         found = no_sizes()
         for what, mean, whole in (
             (IN_ENTRIES, self.entries, stored),
@@ -74,8 +74,8 @@ class Tails(NamedTuple):
 
 
 def with_unflushed(losses: Losses, calm: Losses, tails: Tails, cluster: Cluster, confidence: float) -> Losses:
-    """Returns a cluster's losses with these. An outage that takes both copies and what is not
-    on disk is one incident: tails are there in as great a part of those outages as of all.
+    """Returns a cluster's losses with the tails added. An outage that takes both copies and tails is one incident:
+    tails exist in the same fraction of those outages as of all.
 
     `calm` are the losses of copies where only those outages happen that find nothing of the kind. The others come
     independently of these, so P(nothing is lost) is that there times e^(-rate).
@@ -113,7 +113,7 @@ def with_unflushed(losses: Losses, calm: Losses, tails: Tails, cluster: Cluster,
 
 
 def _more(losses: Losses, tails: Tails, outages: float, stored: float) -> float:
-    """Entries a year that are lost beside copies, if so many outages a year take copies, as much as others do."""
+    """Entries a year lost from tails alone; `outages` a year take copies, and a part of the tails with them."""
     old = Sizes(*losses.sizes)
     weight = float(old.weight[IN_ENTRIES].sum())
     part = float(old.weight[IN_ENTRIES] @ old.largest[IN_ENTRIES]) / (weight * stored) if weight else 0.0
@@ -121,7 +121,7 @@ def _more(losses: Losses, tails: Tails, outages: float, stored: float) -> float:
 
 
 def _sizes(losses: Losses, tails: Tails, both: float, stored: float) -> Sizes:
-    """The sizes of all incidents, weighed by their rates; so many take both."""
+    """Sizes of all incidents, weighted by their rates; `both` a year take copies and tails."""
     sizes, old = no_sizes(), Sizes(*losses.sizes)
     weight = float(old.weight[IN_ENTRIES].sum())
     if weight:

@@ -1,1 +1,1 @@
-"""Which of two configurations is safer, and by how much: run by run under common random numbers."""
+"""Comparisons of configurations, run by run under common random numbers: which is safer, and by how much."""

@@ -21,12 +21,12 @@ _EVERYTHING = -1
 
 
 class Counted(NamedTuple):
-    """What pairs of runs add up to."""
+    """Counts of pairs of runs."""
 
     by_event: list[list[Counts]]
-    """By event and pair: events are any data loss, and then the model's invariants."""
+    """Counts by event and pair; the events are any data loss, and then the model's invariants."""
     cut_off: list[int]
-    """By point, the runs that may hide a loss."""
+    """Number of runs that may hide a loss, by point."""
 
 
 def count(
@@ -71,7 +71,7 @@ def _chunks(runs: range) -> Iterator[Job]:
 
 
 def _events(experiment: Experiment, points: Points, job: Job) -> tuple[np.ndarray, np.ndarray]:
-    """For each run a mask of what it broke, any data loss in bit 0; and a mask of all bits if it may hide a loss."""
+    """Masks by run: one of the events in it, any data loss in bit 0; and one of all bits if it may hide a loss."""
     engine = choose(experiment.run.engine)
     records = engine.record(experiment.model, points, job, experiment.run.seed)
     columns = dict(zip(RECORD, records.T, strict=True))

@@ -1,7 +1,7 @@
-"""What a variant is worth: configurations compared run by run under common random numbers.
+"""Variants of a configuration compared with a baseline, run by run under common random numbers.
 
-Run i of every variant draws the same random numbers, so that two variants part only in runs in which what differs
-between them matters.
+Run i of every variant draws the same random numbers, so that two variants differ only in runs in which their
+difference matters.
 """
 
 import math
@@ -38,12 +38,12 @@ class Variant(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What to compare."""
+    """Variants to compare, and their experiment."""
 
     experiment: Experiment
-    """What the variants share: model, runs, seed, confidence."""
+    """Model, runs, seed and confidence, which the variants share."""
     variants: tuple[Variant, ...]
-    """The baseline, and those that are compared with it."""
+    """The baseline, and then the variants that are compared with it."""
     is_ablation: bool = False
     """Whether each variant has one mechanism or repair less than the baseline."""
 
@@ -63,7 +63,7 @@ class Pair(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What a comparison found."""
+    """Results of a comparison."""
 
     protocol: str
     model_version: int
@@ -86,7 +86,7 @@ class Result(NamedTuple):
     """The probability of data loss of each variant, by label, if some are too small to be seen in the runs that were
     compared (`compare_rare`); empty if none are. The comparisons of data loss follow from them."""
     small_cases: dict[str, SmallCase]
-    """By label, of an ablation: variants that lost nothing here, but can lose data in a small case."""
+    """Small cases, by label, in which variants of an ablation can lose data that lost nothing here."""
 
 
 def vary(changed: Changed, options: Sequence[str]) -> Plan:
@@ -212,7 +212,7 @@ def compare(
     named = [(label, baseline, found) for label, found in zip(others, seen, strict=True)]
     alone, compared[0] = separately.compared(experiment, _seen(plan, counted), named, threads, solving)
     all_losing = data_loss_invariants(model)
-    for i in map(events.index, all_losing):  # one that all losses are of has no other probability than these
+    for i in map(events.index, all_losing):  # an invariant that every loss breaks has the probability of data loss
         if len(all_losing) == 1 or (_broke(seen) and compared[i] == seen):
             compared[i] = compared[0]
     by_variant = zip(others, zip(*compared, strict=True), strict=True)
@@ -248,7 +248,7 @@ def _broke(found: Sequence[Comparison]) -> bool:
 
 
 def _seen(plan: Plan, counted: common_random_numbers.Counted) -> dict[str, separately.Seen]:
-    """What the runs say of each variant, of its pairs' tables of any data loss."""
+    """Counts of losses by variant, from the pairs' tables of any data loss."""
     tables = [table for table, *_ in counted.by_event[0]]
     losses = [tables[0].both + tables[0].only_baseline, *(table.both + table.only_variant for table in tables)]
     return {

@@ -25,12 +25,12 @@ from quorisk.kernels.states.exits import from_exits
 
 
 class Seen(NamedTuple):
-    """What the runs of a variant say of it."""
+    """Counts from the runs of a variant."""
 
     point: Point
     losses: int
     hidden: int
-    """Runs that may hide a loss."""
+    """Number of runs that may hide a loss."""
 
 
 class Alone(NamedTuple):
@@ -38,7 +38,7 @@ class Alone(NamedTuple):
 
     risk: Risk
     method: str
-    """As in `Estimate`."""
+    """Method, as in `Estimate`."""
     head: str = ""
     """The digest of the head from whose exits runs started; empty if there was none."""
 
@@ -51,7 +51,7 @@ def compared(
     solving: Callable[[int, int], None] | None = None,
 ) -> tuple[dict[str, Alone], list[Comparison]]:
     """Returns the probability of data loss of every variant, by label, and the pairs of variant and baseline compared
-    by what is known of each. If runs tell enough of all of them there is nothing by label, and pairs stay as they were.
+    by what is known of each. If runs say enough about all of them the former is empty, and pairs stay as they were.
 
     The intervals are as wide as those of difference and ratio need for all pairs to hold together. `solving` is called
     as by `estimate.estimate`.
@@ -106,7 +106,7 @@ def _counted(seen: Seen, runs: int, confidence: float) -> Alone:
 def _tail(
     experiment: Experiment, points: list[Point], known: Known, threads: int
 ) -> tuple[Comparison, tuple[float, float]]:
-    """A pair that shares a head, by runs of both from its exits; and what `beyond` has to know of the head."""
+    """A pair that shares a head, by runs of both from its exits; and the head's part, as `beyond` takes it."""
     assert known.exits
     part, run = rare.parts(experiment.model, *known)[DATA_LOSS], experiment.run
     first_run = method.TAIL + run.first_run

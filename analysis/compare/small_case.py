@@ -24,7 +24,7 @@ class SmallCase(NamedTuple):
 def losing(model: Model, off: Mapping[str, Mapping[str, Any]]) -> dict[str, SmallCase]:
     """Returns the small cases of a protocol in which data can be lost under these variants, by their labels.
 
-    `off` has the parameters that each variant changes. What a search does not find within its memory is left out.
+    `off` has the parameters that each variant changes. Losses beyond the memory of a search are left out.
     """
     steps = {label: _fewest_steps(model, changed) for label, changed in off.items()}
     found = {label: SmallCase(dict(registry.cases(model.name).small), each) for label, each in steps.items() if each}
