@@ -1,5 +1,4 @@
-"""How often a run of a Markov chain visits each state, how it goes on from there, and when it arrives: compiled, and
-only by adding up.
+"""Visits, hitting probabilities and arrival times of the runs of a Markov chain, by compiled code that only adds.
 
 Every number is a sum of products and quotients of positive numbers: nothing is ever subtracted, so nothing cancels, and
 a probability of 1e-300 is known to as many digits as one of 0.5. Strongly connected components are taken in topological
@@ -7,7 +6,7 @@ order; inside one, states are eliminated as Grassmann, Taksar and Heyman do (198
 sum of the odds of leaving i. With single states as components (most protocols only ever move on) that is one pass over
 the transitions. The relative error is some 1e-16 for every addition on the way, which add up to well below 1e-12.
 
-Compiled code goes through numbers one by one: Numba takes seconds to compile the same in operations on whole arrays.
+Compiled code loops over single numbers: Numba takes seconds to compile the same as operations on whole arrays.
 """
 
 from typing import NamedTuple
@@ -22,9 +21,9 @@ from quorisk.kernels.model import UNFINISHED
 from quorisk.kernels.states.chain import Chain
 
 CERTAIN = 1e-6
-"""How far the ends' probabilities may be from 1 together: much more than what rounding does to them."""
+"""Largest deviation from 1 of the sum of the ends' probabilities: far above the rounding error."""
 MAX_COMPONENT = 2000
-"""States of a component that is eliminated: time grows with the third power, memory with the second (32 MB)."""
+"""Most states of a component that is eliminated: time grows with the third power, memory with the second (32 MB)."""
 
 
 class Components(NamedTuple):
@@ -46,18 +45,18 @@ def components(chain: Chain) -> Components:
 
 
 def visits(chain: Chain, parts: Components, stop: np.ndarray | None = None) -> np.ndarray:
-    """By state, how often a run visits it on average: once or not at all if it is an end, so that it is a probability.
+    """Returns the mean number of a run's visits to each state; for an end, visited once at most, it is a probability.
 
-    A run ends at the chain's ends and in the states of `stop` (bool by state). Infinite in a component that runs come
-    to and never leave. Components of more than MAX_COMPONENT states are not for this.
+    A run ends at the chain's ends and in the states of `stop` (bool by state). The number is infinite in a component
+    that runs come to and never leave. Components must have at most MAX_COMPONENT states.
     """
     stops = (chain.ends != UNFINISHED) if stop is None else (chain.ends != UNFINISHED) | stop
     return _visits(chain.first, chain.target, chain.p, chain.initial, stops, *parts)
 
 
 def check(chain: Chain, visits: np.ndarray, name: str) -> None:
-    """Raises ModelError, which names the protocol, unless runs end for certain: the odds of a state's steps then do not
-    add up to 1. Nothing is known of runs that may go on for ever."""
+    """Raises ModelError, which names the protocol, if runs do not end for certain, because the odds of a state's steps
+    do not add up to 1. Chains with infinite visits, whose runs may go on for ever, are not checked."""
     ended = float(visits[chain.ends != UNFINISHED].sum())
     if np.isfinite(visits).all() and not abs(ended - 1.0) < CERTAIN:
         why = f"runs end with probability {ended:.6g}, not 1"
@@ -65,8 +64,8 @@ def check(chain: Chain, visits: np.ndarray, name: str) -> None:
 
 
 def hits(chain: Chain, parts: Components, goal: np.ndarray) -> np.ndarray:
-    """By state, the probability that a run which is there comes to a state of `goal` (float64 by state: with which
-    probability it counts as one; only ends count). Components of more than MAX_COMPONENT states are not for this.
+    """Returns, by state, the probability that a run in it comes to a goal. `goal` is float64 by state: the probability
+    that the state counts as a goal; only ends count. Components must have at most MAX_COMPONENT states.
     """
     ends = chain.ends != UNFINISHED
     return _hits(chain.first, chain.target, chain.p, np.where(ends, goal, 0.0), ends, *parts)
@@ -75,10 +74,10 @@ def hits(chain: Chain, parts: Components, goal: np.ndarray) -> np.ndarray:
 def arrivals(
     chain: Chain, goal: np.ndarray, leave: np.ndarray, mass: np.ndarray, num_jumps: int
 ) -> tuple[np.ndarray, float]:
-    """By jump, the probability that a run comes to a state of `goal` (bool by state, all of them ends) just then.
+    """Returns, by jump, the probability that a run arrives at a state of `goal` (bool by state, all of them ends).
 
-    At a jump a state is left with probability leave[state]. `mass`, by state the probability of being there at the
-    start, is left as it is after `num_jumps` or when it is all in ends. Also returns what of it is not in ends.
+    At a jump a state is left with probability leave[state]. `mass` is the probability of being in each state, first at
+    the start, and on return after `num_jumps`, or after fewer if all is in ends. Also returns the sum not in ends.
     """
     found = np.zeros(num_jumps)
     rest = _arrivals(chain.first, chain.target, chain.p, chain.ends != UNFINISHED, goal, leave, mass, found)
@@ -88,7 +87,7 @@ def arrivals(
 @kept
 @njit(nogil=True, error_model="numpy")
 def _components(first, target):
-    """Tarjan's algorithm with its recursion unrolled; `low` of a state in a component that is done is above all."""
+    """Tarjan's algorithm with its recursion unrolled; a state of a finished component has a `low` above all others."""
     num_states = len(first) - 1
     number, low = np.zeros(num_states, np.int32), np.empty(num_states, np.int32)
     edge = first[:-1].copy()
@@ -161,7 +160,7 @@ def _loops(first, target, state):
 @kept
 @njit(nogil=True, error_model="numpy")
 def _stay(first, target, p, stops, part, local, result):
-    """Visits of the states of one component, in place of the odds of coming to it there."""
+    """Replaces, in `result`, the odds of entering a component at each of its states by the visits to that state."""
     size = len(part)
     inside, out = _odds_within(first, target, p, stops, part, local)
     entering = _those_of(result, part)
@@ -181,7 +180,7 @@ def _stay(first, target, p, stops, part, local, result):
 @kept
 @njit(nogil=True, error_model="numpy")
 def _those_of(values, part):
-    """Of all values by state, those of some states."""
+    """Returns the values of the states of `part`, from those of all states."""
     found = np.empty(len(part))
     for i in range(len(part)):
         found[i] = values[part[i]]
@@ -191,7 +190,7 @@ def _those_of(values, part):
 @kept
 @njit(nogil=True, error_model="numpy")
 def _odds_within(first, target, p, stops, part, local):
-    """Of the states of one component, the odds of the next one, and of leaving it or ending there."""
+    """Returns, for each state of a component, the odds of each next one inside, and those of leaving it or ending."""
     size = len(part)
     inside, out = np.zeros((size, size)), np.zeros(size)
     for i in range(size):
@@ -208,9 +207,8 @@ def _odds_within(first, target, p, stops, part, local):
 @kept
 @njit(nogil=True, error_model="numpy")
 def _eliminate(inside, out):
-    """Takes the states of a component away, from the last on: by state, the odds of leaving it for those before it.
-
-    Left in `inside` are the odds between a state and those before it when it is taken away.
+    """Eliminates the states of a component, the last first; returns the odds of leaving each for an earlier one or for
+    outside. `inside` then has the odds between each state and those before it, as of its elimination.
     """
     size = len(out)
     leaving = np.empty(size)
@@ -231,7 +229,7 @@ def _eliminate(inside, out):
 @kept
 @njit(nogil=True, error_model="numpy")
 def _hits(first, target, p, goal, stops, states, bounds):
-    """A component's states all lead to components before it, whose states are done."""
+    """Solves component after component: the states of each lead to components before it, which are done."""
     result = goal.copy()
     local = np.full(len(goal), -1, np.int32)
     for c in range(len(bounds) - 1):
@@ -252,7 +250,7 @@ def _hits(first, target, p, goal, stops, states, bounds):
 @kept
 @njit(nogil=True, error_model="numpy")
 def _stay_until(first, target, p, stops, part, local, result):
-    """Odds that runs from the states of one component come to the goal, in place of the odds that they leave for it."""
+    """Replaces, in `result`, each state's odds of leaving the component for the goal by those of ever reaching it."""
     size = len(part)
     inside, out = _odds_within(first, target, p, stops, part, local)
     found = _those_of(result, part)

@@ -1,7 +1,7 @@
 """Functions of machine code that other compiled code calls by their address: one for each protocol, all of one type.
 
-What calls them is compiled once for all protocols, and they are optimized once; as a part of each caller they would be
-optimized with each. They take integers alone: what else they need is in the caller's memory.
+Their callers are compiled once for all protocols, and each function is optimized once: as a part of its callers it
+would be optimized with each. The functions only take integers; all else that they need is in the caller's memory.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,9 +20,9 @@ from quorisk.kernels.tracing.machine import I64
 
 
 def address_of(model: Model, template: Any, asked: Sequence[Any], result: Any, given: Any, **others: Any) -> int:
-    """Where a template's code for a model is, which has `loaded(place)` for what is `in_memory` like `given`.
+    """Returns the address of a template's code for a model; its `loaded(place)` loads what is `in_memory` like `given`.
 
-    `asked` and `result` are Numba's types. Raises ModelError as `tracing.general` does.
+    `asked` are the Numba types of the arguments, `result` is that of the result. Raises ModelError as `general` does.
     """
     loaded = _loader(numba.typeof(given))
     compiled = compiled_for(model, template, allocates=False, loaded=loaded, **others)
@@ -35,12 +35,12 @@ def address_of(model: Model, template: Any, asked: Sequence[Any], result: Any, g
 
 @emits(lambda value: types.int64(value))
 def in_memory(context, builder, call, args):
-    """Where compiled code has a value in memory until it returns."""
+    """Returns the address of a copy of a value in memory, which lasts until the compiled function returns."""
     return builder.ptrtoint(cgutils.alloca_once_value(builder, args[0]), I64)
 
 
 def calling(result: Any, asked: Sequence[Any]) -> tuple[Any, Callable[..., Any]]:
-    """What an intrinsic `call(address, ...)` of such a function returns; it raises what the function raises."""
+    """Returns signature and code of an intrinsic `call(address, ...)` of a function, which raises what that raises."""
 
     def generate(context, builder, call, args):
         function = builder.inttoptr(args[0], context.call_conv.get_function_type(result, asked).as_pointer())
@@ -54,7 +54,7 @@ def calling(result: Any, asked: Sequence[Any]) -> tuple[Any, Callable[..., Any]]
 
 @cache
 def _loader(kind: Any) -> Any:
-    """Compiled code's `loaded(place)`: the value of that type that is `in_memory` there."""
+    """Makes compiled code's `loaded(place)`: the value of type `kind` that is `in_memory` at that address."""
 
     @emits(lambda place: kind(types.int64))
     def loaded(context, builder, call, args):
@@ -65,7 +65,7 @@ def _loader(kind: Any) -> Any:
 
 
 def _load(builder: Any, place: Any, kind: Any) -> Any:
-    """Loads a value part by part: LLVM drops those that nobody needs."""
+    """Loads a value part by part, so that LLVM can drop unused parts."""
     if not isinstance(kind, ir.Aggregate):
         return builder.load(place)
     value = ir.Constant(kind, ir.Undefined)

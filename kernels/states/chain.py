@@ -35,19 +35,19 @@ from quorisk.kernels.states.store import (
 )
 
 MOST_STATES = 2**31 - 2
-"""A chain numbers its states in 32 bits, whatever memory there is."""
+"""Largest number of states of a chain, which numbers them in 32 bits, however much memory there is."""
 LOOK_AT, TOO_MANY = 1 / 8, 2.0
-"""Once this share of the memory is full, a chain is given up of which so many times the states are to be expected that
-the memory has room for: what is to be expected is a guess."""
+"""Share of the memory that has to be full before a chain is given up, and the ratio of expected states to those that
+memory has room for above which it is: the expected number is a guess."""
 STATE_BYTES, TRANSITION_BYTES = 41, 12
-"""Of the arrays below, beside the states themselves (`store.Store`)."""
+"""Bytes by state and by transition of the arrays below; the states themselves (`store.Store`) come on top."""
 NOWHERE = -1
 """The target of transitions to the end of a lifetime, until its number is known."""
 
 
 class Chain(NamedTuple):
-    """States are numbered in the order of their discovery; those of `ends` have no transitions. The end of a lifetime
-    is the last one."""
+    """A Markov chain. States are numbered in the order of their discovery; those with an end have no transitions. The
+    end of a lifetime, if there is one, is the last state."""
 
     initial: np.ndarray  # float64 by state, the probability that a run starts in it
     first: np.ndarray  # int64, one more than there are states: state i has the transitions first[i] to first[i + 1] - 1
@@ -63,15 +63,14 @@ class ChainError(ValueError):
 
 
 Progress = Callable[[int, int, float], None]
-"""`progress(states, transitions, expected)`: how many there are so far, and how many states are to be expected in all,
-a guess: see `growth.expected`."""
+"""`progress(states, transitions, expected)`: their numbers so far, and a guess at the number of states in all: see
+`growth.expected`."""
 
 
 def build(model: Model, point: Point, memory_bytes: int, progress: Progress | None = None) -> Chain:
-    """The chain of a point; its `max_steps` and `horizon` play no part.
+    """Builds the chain of a point; the point's `max_steps` and `horizon` play no part.
 
-    `progress` is called a few times a second. Raises ChainError, as soon as it is likely that there is too little
-    memory.
+    `progress` is called a few times a second. Raises ChainError as soon as memory is likely to be too small.
     """
     odds = odds_of(model, point)
     params = odds.params
@@ -107,7 +106,7 @@ def build(model: Model, point: Point, memory_bytes: int, progress: Progress | No
 
 
 def _check_room(count: int, expected: float, used_bytes: int, memory_bytes: int) -> None:
-    """Raises ChainError if so many states will hardly fit, the first `count` of which take so much memory."""
+    """Raises ChainError if the `expected` states will hardly fit, the first `count` of which take `used_bytes`."""
     if used_bytes > LOOK_AT * memory_bytes and expected > TOO_MANY * count * memory_bytes / used_bytes:
         guess = f"some {expected:.1g}" if expected < math.inf else "many times more"
         raise ChainError(
@@ -117,7 +116,7 @@ def _check_room(count: int, expected: float, used_bytes: int, memory_bytes: int)
 
 
 def p_step(chain: Chain) -> np.ndarray:
-    """By state, the probability that a run takes a step there, and is not at the end of its lifetime; 0 in ends."""
+    """Returns, by state, the probability that a run's lifetime does not end there before the next step; 0 in ends."""
     goes_on = chain.ends == UNFINISHED
     if not (chain.ends == HORIZON).any():
         return goes_on.astype(float)
@@ -138,7 +137,7 @@ def _empty(states: int, transitions: int) -> Chain:
 
 
 def _with_end(chain: Chain, place: int) -> Chain:
-    """The chain with the end of a lifetime at that place, where the transitions that lead nowhere yet lead to."""
+    """Adds the end of a lifetime as the state at `place`, the target of all transitions that still lead NOWHERE."""
     target = chain.target[: chain.first[place]]
     target[target == NOWHERE] = place
     chain.first[place + 1] = chain.first[place]
@@ -147,7 +146,7 @@ def _with_end(chain: Chain, place: int) -> Chain:
 
 
 def _cut(chain: Chain, states: int) -> Chain:
-    """The chain without the room that was not needed."""
+    """Returns the chain without unused room in its arrays."""
     by_transition = {name: getattr(chain, name)[: chain.first[states]] for name in ("target", "p")}
     by_state = {name: getattr(chain, name)[:states] for name in ("initial", "total_rate", "broken", "ends")}
     return Chain(first=chain.first[: states + 1], **by_state, **by_transition)
@@ -158,7 +157,7 @@ def _cut(chain: Chain, states: int) -> Chain:
 def _expand(given, stored, latest, place, last, count, chain):
     """Adds the transitions of states `place` to last - 1. Returns why it stopped, the next state, the number of states.
 
-    latest[i] - 1 is the last transition into state i so far. A state in which it stopped is expanded anew.
+    latest[i] - 1 is the last transition into state i so far. A state in which it stops is expanded again later.
     """
     here, steps, end_rate = in_memory((given, stored)), given.steps, given.odds.rates[-1]
     mixed, end = np.empty(MOST_SUCCESSORS, np.uint64), chain.first[place]

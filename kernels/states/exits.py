@@ -1,4 +1,4 @@
-"""Where runs leave a head: the first states outside it, and how often each is come to."""
+"""Exits of a head: the first states outside it, and the probability that a run leaves by each."""
 
 import math
 from typing import Any, NamedTuple
@@ -38,24 +38,24 @@ class Exits(NamedTuple):
     rows: np.ndarray
     """uint64, [exit, word]: the states."""
     layout: Layout
-    """Of the rows."""
+    """Layout of the rows."""
     flows: np.ndarray
     """float64 by exit, the probability that a run leaves the head by it, in descending order. If runs are hurried
-    (`engines.hurried`), times that of all faults that a loss takes from there, at most."""
+    (`engines.hurried`), it is multiplied by an upper bound on that of all faults that a loss from there takes."""
     left_out: float
-    """What may be lost, at most, behind exits for which there was no room."""
+    """Upper bound on the probability of a loss behind exits for which there was no room."""
     places: int = 0
-    """As in `starts.Starts`, for runs that start here."""
+    """`starts.Starts.places` of runs that start here."""
     p: float = 1.0
-    """Likewise."""
+    """`starts.Starts.p` of runs that start here."""
 
     @property
     def beyond(self) -> float:
-        """What may be lost behind all exits, at most."""
+        """Upper bound on the probability of a loss behind all exits."""
         return math.fsum(self.flows) + self.left_out
 
     def state(self, place: int, widths: Any) -> Any:
-        """An exit's state, of a model whose states have these `widths`."""
+        """Returns the state of an exit; `widths` are `Model.widths`."""
         wide = np.empty_like(self.layout.base)
         spread(self.rows[place], self.layout, wide)
         return unpacked(wide, widths)
@@ -67,9 +67,9 @@ def from_exits(points: Points, exits: Exits) -> Points:
 
 
 def exits_of(head: Head, solved: Solved, memory_bytes: int) -> Exits:
-    """Where runs leave a head, as it was when it was solved; those of which most may be lost if memory is short.
+    """Finds the exits of a head as it was when solved: those with most to lose behind them first, while memory lasts.
 
-    Runs from there are hurried if the model's margin says that most of them are never lost.
+    Runs that start there are hurried if the model's margin says that most of them are never lost.
     """
     store = Store(head.model, head.odds.params, memory_bytes * 3 // 4, 8)
     flows = np.zeros(len(store.kept.rows))
@@ -94,8 +94,8 @@ def exits_of(head: Head, solved: Solved, memory_bytes: int) -> Exits:
 def _leave(given, stored, arrays, flows, order, i, exits, exit_flows, count):
     """Adds the exits of states order[i] and on. Returns why it stopped, the next i, the number of exits.
 
-    A state of which no path was followed yet is an exit itself. A state in which it stopped is taken anew: exits are
-    kept, and flows added to, when the rows of all exits of a state are written.
+    A state with no path followed yet is an exit itself. A state in which it stops is taken again later: exits are
+    kept, and flows added to, only once the rows of all exits of a state are written.
     """
     mixed = np.empty(MOST_SUCCESSORS, np.uint64)
     steps, rows, here = given.steps, given.rows, in_memory((given, stored))

@@ -1,7 +1,7 @@
-"""The states after a state, written as rows, as one function of machine code for each protocol.
+"""The successors of a state, written as rows, by one function of machine code for each protocol.
 
 The exhaustive search and the chain follow every step, and call it by its address; heads follow few steps of many, and
-have `kernels.states.successors`.
+use `kernels.states.successors`.
 """
 
 from typing import NamedTuple
@@ -17,25 +17,25 @@ from quorisk.kernels.states.odds import Odds, Steps, in_words, room_for_steps
 from quorisk.kernels.states.store import Kept
 
 BEYOND = -1
-"""In place of how many states follow: one of them differs from all others where rows have no bits for it."""
+"""Value in place of the number of successors: one of them differs from all other states where rows have no bits."""
 _RESULT = types.Tuple((types.int64, types.float64, types.int64, types.int64))
 _ASKED = types.int64, types.int64, types.int64, types.boolean
 
 
 class Followers(NamedTuple):
-    """A protocol's function, what it is given and where it leaves what it finds; of one type for all protocols."""
+    """A protocol's function, its inputs and its output arrays; of one type for all protocols."""
 
     address: int
     odds: Odds
     """See `odds.in_words`."""
     steps: Steps
-    """Of the states that followed last, in their order: `action` and, if the state was judged, `p`."""
+    """Steps to the successors found last, in their order: `action` and, if the state was judged, `p`."""
     masks: np.ndarray
-    """int64, for the function alone."""
+    """int64, scratch memory of the function."""
 
 
 def followers_of(model: Model, odds: Odds, kept: Kept) -> Followers:
-    """What `followers` takes, for states that are kept like these. Raises ModelError as `tracing.general` does."""
+    """Makes the arguments of `followers` for states stored as in `kept`. Raises ModelError as `general` does."""
     given = Followers(
         address=0,
         odds=in_words(odds),
@@ -48,7 +48,7 @@ def followers_of(model: Model, odds: Odds, kept: Kept) -> Followers:
 
 @intrinsic
 def followers(typing_context, address, place_in_memory, place, at, judged):
-    """Compiled code's call of `_followers`, which raises what that raises."""
+    """Calls `_followers` from compiled code; raises what that raises."""
     return calling(_RESULT, _ASKED)
 
 
@@ -58,9 +58,9 @@ broken = data_loss = enabled = follow = guards = like = listed = loaded = outcom
 
 
 def _followers(given_and_kept, place, at, judged):
-    """Writes the rows of the states after that at `place` to `at` and on, one for each step; if it is `judged`, none
-    where runs end, and none for what has probability 0. Returns how many there are or BEYOND, when `kept.wide` is the
-    wide row of the one that has none, and, if `judged`, W, what the state breaks and how a run ends there.
+    """Writes the rows of the successors of state `place` to `at` and on, one for each step; if `judged`, none where
+    runs end and none for steps of probability 0. Returns the number of rows, or BEYOND, with the successor that fits no
+    row in `kept.wide`, and, if `judged`, W, the invariants that the state breaks and how a run ends there.
     """
     given, kept = loaded(given_and_kept)
     odds, steps, masks = given.odds, given.steps, given.masks

@@ -1,4 +1,4 @@
-"""What the templates of this package may ask for of a model, compiled, under the names that they have for it."""
+"""Compiled functions of a model for the templates of this package, under the names that these use."""
 
 from functools import cache
 from typing import Any
@@ -13,8 +13,8 @@ from quorisk.kernels.stepper import stepper
 
 @cache
 def compiled_for(model: Model, template: Any, allocates: bool = True, **others: Any) -> Any:
-    """A template for Python to call, with all of that, and `others`, as globals; its code is kept on disk. `allocates`
-    is as for `bind`."""
+    """Compiles a template for Python to call, with those functions and `others` as globals; its code is kept on disk.
+    `allocates` is as for `bind`."""
     return bind(template, model.name, kept_for=model.name, allocates=allocates, **_functions(model), **others)
 
 

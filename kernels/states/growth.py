@@ -1,8 +1,8 @@
-"""How many states a search will find, from how many it found at each depth so far.
+"""Estimate of the number of states that a search will find, from the numbers found at each depth so far.
 
-The numbers by depth rise and fall like a bell: the logarithm of the ratio between one and the next falls, about evenly.
-So that is carried on to where nothing new is found, along the last depths, more of them, and all: what all say sees no
-second bell, what the last say takes each pause for the beginning of one, and the middle of the three errs least.
+The numbers by depth rise and fall like a bell: the logarithm of the ratio of neighbours falls about evenly. A line
+through these logarithms is extended until nothing new is found: one line each through the last third, the last two
+thirds and all of them. All see no second bell, the last third takes every pause for one, and the median errs least.
 """
 
 from collections.abc import Sequence
@@ -10,16 +10,16 @@ from collections.abc import Sequence
 import numpy as np
 
 MOST = 1e15
-"""What is beyond is as good as infinite."""
+"""Number of states above which an estimate counts as infinite."""
 _FEWEST_DEPTHS = 6
-"""Depths that it takes to tell."""
+"""Number of depths below which there is no estimate."""
 _SHARES = 1 / 3, 2 / 3, 1.0
-"""Parts of the depths, the last ones, that a line is drawn through; the middle one of what they say counts."""
+"""Shares of the depths, counted from the last, that a line is fitted to; the median of their estimates counts."""
 
 
 def expected(by_depth: Sequence[int]) -> float:
-    """Returns how many states there will be in all, so many new ones having been found at each depth; infinite if
-    nothing shows an end. A guess, and rather too low at first.
+    """Returns a guess at the number of states in all, from the number of new ones at each depth: infinite if nothing
+    shows an end, and rather too low at first.
     """
     if len(by_depth) < _FEWEST_DEPTHS:
         return np.inf

@@ -1,16 +1,16 @@
 """The likeliest paths of a configuration, solved exactly.
 
-A head has every path of cost d at most, in decades (`kernels.states.odds`). Of a run that is in it, three things are
-known to as many digits as an exact answer has (`kernels.states.absorption`): L, the probability that it loses data
-before it leaves; F, the probability that it leaves; and the distribution of the first state outside, its exit
+A head has every path of cost d at most, in decades (`kernels.states.odds`). Three things are known of a run in it, to
+as many digits as an exact answer has (`kernels.states.absorption`): L, the probability that it loses data before it
+leaves; F, the probability that it leaves; and the distribution of the first state outside, its exit
 (`kernels.states.exits`). So P(loss) = L + F q, with q the probability of loss of a run that starts from an exit. Costs
 only choose where the head ends: L, F and q mean what they say whatever the costs are. A lifetime is one more end; runs
 that go on from an exit have all of it before them, as it has no memory. Where it is known how many faults a loss takes,
 F q is bounded without runs (`kernels.states.margins`).
 
-A head grows by levels of cost, and nothing is built again: a state keeps `due`, the lowest cost of a path on that has
-not been followed. Where memory ends a level is left unfinished; a path that is not followed, for whatever reason, leads
-out of the head.
+A head grows by levels of cost, and nothing is built again: each state has its `due`, the lowest cost of a path through
+it that has not been followed. Where memory ends a level is left unfinished; every path that is not followed leads out
+of the head.
 """
 
 from collections.abc import Callable
@@ -41,20 +41,20 @@ from quorisk.kernels.states.store import (
 from quorisk.kernels.states.successors import successors, successors_of, unlinked
 
 STATE_BYTES, TRANSITION_BYTES = 116, 28
-"""Of the arrays here and of solving them, beside the states themselves."""
+"""Bytes by state and by transition of the arrays here and of solving them; the states themselves come on top."""
 NEVER = 1 << 14
 """The cost of what cannot happen."""
 MOST_CYCLE = absorption.MAX_COMPONENT
 FAR = 0.5
-"""B by F below which it is worth while to hurry runs that leave a head."""
+"""B/F below which it is worth while to hurry runs that leave a head."""
 _ROOM = 1 << 25
-"""Bytes of a store of no states, that has room for some."""
+"""Bytes of an empty store that has room for some states."""
 STOPPED_BY_MEMORY, STOPPED_BY_SIZE = "memory", "size"
-"""Why a head grows no further."""
+"""Reasons why a head grows no further."""
 
 
 class Arrays(NamedTuple):
-    """What is known of each state, and the transitions in the order in which they were found."""
+    """Arrays of a head: columns of its states, and of its transitions in the order of their discovery."""
 
     initial: np.ndarray  # float64 by state, the probability that a run starts in it
     cost: np.ndarray  # int16 by state, of the cheapest path to it
@@ -70,32 +70,32 @@ class Arrays(NamedTuple):
 
 
 class Solved(NamedTuple):
-    """What is known for certain of a head."""
+    """A head solved: exact probabilities, and bounds that hold for certain."""
 
     cost: int
     """The highest cost of a path in it; -1 if there is no path."""
     states: int
     transitions: int
     complete: bool
-    """No run leaves it: it is the whole chain."""
+    """Whether no run leaves it, so that it is the whole chain."""
     lost: float
     """L, the probability that a run loses data inside it."""
     leaves: float
     """F, the probability that a run leaves it."""
     beyond: float
-    """B, the probability that a run loses data after leaving the head, at most: F, or less by the model's margin."""
+    """B, an upper bound on the probability of a loss after leaving the head: F, or less by the model's margin."""
     broken: dict[str, tuple[float, float]]
-    """By invariant, L and F as if runs ended where it is broken: P(broken) lies between L and L + F."""
+    """L and F by invariant, as if runs ended where it is broken: P(broken) lies between L and L + F."""
     flows: np.ndarray
     """float64 by state, the probability that a run leaves the head from it."""
     bounds: np.ndarray
-    """float64 by state, what at most is lost of these flows."""
+    """float64 by state, an upper bound on the part of the flow that is lost."""
     stopped_by: str
-    """Why it grows no further: STOPPED_BY_MEMORY, STOPPED_BY_SIZE, or empty if it may."""
+    """Reason why it grows no further: STOPPED_BY_MEMORY, STOPPED_BY_SIZE, or empty if it may grow."""
 
     @property
     def is_far(self) -> bool:
-        """Whether it is known that most runs that leave it are never lost."""
+        """Whether most runs that leave it are known never to be lost."""
         return self.beyond < FAR * self.leaves
 
 
@@ -103,7 +103,7 @@ class Head:
     """A head of a point that grows; its `max_steps` and `horizon` play no part."""
 
     def __init__(self, model: Model, point: Point, memory_bytes: int, by_margin: bool = False) -> None:
-        """`by_margin`: where the model says how many faults a loss takes, it follows these first and knows `beyond`."""
+        """`by_margin`: if the model says how many faults a loss takes, it follows these first and bounds `beyond`."""
         self.model, self._memory_bytes = model, memory_bytes
         self.odds = odds_of(model, point)
         self.margin = margins.known(model, self.odds) if by_margin else None
@@ -125,12 +125,12 @@ class Head:
 
     @property
     def kept(self) -> Kept:
-        """Its states."""
+        """The store of its states, as compiled code sees it."""
         return self._store.kept
 
     @property
     def num_states(self) -> int:
-        """How many there are."""
+        """Number of states."""
         return self._count
 
     @property
@@ -140,25 +140,25 @@ class Head:
 
     @property
     def transitions(self) -> int:
-        """How many there are, those to the same state in different levels counted apart."""
+        """Number of transitions; those between the same two states in different levels count separately."""
         return self._transitions
 
     @property
     def num_bytes(self) -> int:
-        """The memory that it takes."""
+        """Memory that it takes, in bytes."""
         return self._count * self._store.state_bytes + self._transitions * TRANSITION_BYTES
 
     @property
     def next_cost(self) -> int:
-        """Of the cheapest path that is not followed yet; NEVER if there is none."""
+        """Cost of the cheapest path that is not followed yet; NEVER if there is none."""
         return int(self.arrays.due[: self._count].min())
 
     def state(self, place: int) -> Any:
-        """The state of that number, for plain Python."""
+        """Returns the state of number `place`, for plain Python."""
         return self._store.state(place)
 
     def grow(self, most_transitions: int, progress: Callable[[int, int], None] | None = None) -> bool:
-        """Follows all paths of the next cost. False if there are none, or no room: `is_full` then.
+        """Follows all paths of the next cost. Returns False if there are none, or no room: then it `is_full`.
 
         Stops at `most_transitions` as where memory ends; it goes on from there if called with more.
         `progress(states, transitions)` is called now and then.
@@ -185,9 +185,9 @@ class Head:
         return not self.is_full
 
     def solve(self, wholly: bool = True) -> Solved | None:
-        """What is certain now; None if runs move to and fro among more states than elimination can take.
+        """Solves the head as it is; returns None if runs move to and fro among more states than elimination can take.
 
-        Unless `wholly`, nothing is said of invariants whose breach is no data loss: each takes as long as all else.
+        Unless `wholly`, `broken` leaves out invariants whose breach is no data loss: each takes as long as all else.
         """
         chain = _chain(self.arrays, self._count, self._transitions)
         parts = absorption.components(chain)
@@ -228,7 +228,7 @@ class Head:
 
 
 def compile_common(model: Model, point: Point) -> None:
-    """Compiles what heads of all protocols have in common; what is particular to this one it leaves out."""
+    """Compiles the code that heads of all protocols share, and none that only this protocol needs."""
     odds, arrays = odds_of(model, point), _empty(0, 0)
     chain = _chain(arrays, 0, 0)
     absorption.visits(chain, absorption.components(chain))
@@ -238,7 +238,7 @@ def compile_common(model: Model, point: Point) -> None:
 
 
 def _chain(arrays: Arrays, count: int, transitions: int) -> Chain:
-    """A head as a chain with two more states: the end of a lifetime and, last, all that is outside."""
+    """Returns a head as a chain with two more states: the end of a lifetime and, last, all that is outside."""
     source, target, p = (each[:transitions] for each in (arrays.source, arrays.target, arrays.p))
     first, target, p = _by_source(source, target, p, arrays.expires[:count], arrays.leaves[:count])
     nothing = np.zeros(2)
@@ -272,7 +272,7 @@ def _empty(states: int, transitions: int) -> Arrays:
 @kept
 @njit(nogil=True, error_model="numpy")
 def _by_source(source, target, p, expires, leaves):
-    """Transitions ordered by source, and those to the two states after all others."""
+    """Orders transitions by source, and adds those to the two states after all others."""
     num_states = len(leaves)
     first = np.zeros(num_states + 3, np.int64)
     for state in source:
@@ -337,7 +337,7 @@ def _expand(given, level, stored, arrays, place, stop, count, end):
                     end += 1
                     arrays.latest[found] = end
                 arrays.p[arrays.latest[found] - 1] += p
-        if arrays.ends[place] == UNFINISHED:  # with what leaves it, so that both are of the same level
+        if arrays.ends[place] == UNFINISHED:  # set together with `leaves`, so that both are of the same level
             arrays.expires[place] = end_rate / total
         arrays.leaves[place] = out
         arrays.due[place] = due

@@ -1,8 +1,8 @@
 """The likeliest path to a loss, among the steps of a head.
 
-A head has one state for all that go on alike (`kernels.states.representatives`), so that one of its steps stands for
-all those that do the same to things that are alike: their probabilities are added up. A run that does that is found
-again in the model's own states.
+A head has one state for all that differ in nothing that matters (`kernels.states.representatives`), so that one of its
+steps stands for all those that do the same to things that are alike: their probabilities are added up. The path is then
+traced through the model's own states.
 """
 
 from itertools import pairwise
@@ -25,11 +25,11 @@ class Likeliest(NamedTuple):
 
     path: Path
     p: float
-    """The probability that a run takes it, or one that only differs in which of things that are alike do what."""
+    """Probability that a run takes this path, or one that only differs in which of things that are alike do what."""
 
 
 def likeliest(head: Head, moves: Moves) -> Likeliest | None:
-    """The likeliest path to a state in which data is lost; None if none leads there."""
+    """Returns the likeliest path to a state in which data is lost; None if no path leads there."""
     found = shortest(moves)
     if found is None:
         return None
@@ -57,7 +57,7 @@ def likeliest(head: Head, moves: Moves) -> Likeliest | None:
 
 
 def shortest(moves: Moves) -> tuple[list[int], float] | None:
-    """The states of the path whose probabilities have the largest product, and that."""
+    """Returns the states of the path to a loss with the largest product of probabilities, and that product."""
     chain, start = moves.chain, len(moves.chain.ends)
     initial = np.flatnonzero(chain.initial)
     first = np.append(chain.first, len(chain.p) + len(initial))  # one more state leads to where runs start
@@ -77,7 +77,7 @@ def shortest(moves: Moves) -> tuple[list[int], float] | None:
 
 
 def _steps(model: Model, state: Any, params: Any, action: int, num_lost: int) -> list[Step]:
-    """Of an action, the steps from a state that lose so many members of their subset."""
+    """Lists the steps of an action from a state that lose `num_lost` members of their subset."""
     instances = [instance for place, instance in paths.instances(model, state, params) if place == action]
     sent = {instance: paths.sends(model, state, params, Step(action, instance, 0)) for instance in instances}
     return [

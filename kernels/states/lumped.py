@@ -1,10 +1,10 @@
-"""Whether a head may keep one state for those that it does: `Model.forget` and `Model.alike`, held to their word.
+"""A check of `Model.forget` and `Model.alike`, by which a head keeps one state in place of several: are they lumpable?
 
-States may be put together if, from each of them, the rate at which runs come to every other lot is the same: then the
-chain of the lots is a Markov chain (Kemeny and Snell, Finite Markov Chains, 1960, section 6.3). So a state and the one
-that stands for it are asked for all their steps, in plain Python, and the rates are added up by what stands for the
-state after each. Steps to a state of the same lot play no part. Whether it holds in all states no sample can tell, but
-a declaration that is wrong is wrong in most.
+States may be lumped if, from each of them, the rate at which runs come to every other lump is the same: then the chain
+of the lumps is a Markov chain (Kemeny and Snell, Finite Markov Chains, 1960, section 6.3). So all steps of a state and
+of its representative are listed, in plain Python, and their rates are added up by the representative of the next state.
+Steps within a lump play no part. A sample cannot show that this holds in all states, but a wrong declaration is wrong
+in most.
 """
 
 import math
@@ -25,24 +25,24 @@ from quorisk.kernels.states.odds import Odds, odds_of
 from quorisk.kernels.states.representatives import room_for, stand_in_function
 
 STATES = 160
-"""That are compared with what stands for them."""
+"""Number of states that are compared with their representatives."""
 STEPS = 2000
-"""Of random walks, among which these are."""
+"""Number of steps of the random walks from which these states are sampled."""
 CLOSE = 1e-9
-"""How far rates that should be equal may be apart, relative to them."""
+"""Largest relative difference of two rates that should be equal."""
 
 
 class Pair(NamedTuple):
-    """A state, and one that is kept in its place."""
+    """A state and the one that is kept in its place."""
 
     state: Any
     kept: Any
     declared: str
-    """What says so: `forget` or `alike`."""
+    """Declaration that replaces the state: `forget` or `alike`."""
 
 
 def check(model: Model, point: Point, num_steps: int = STEPS, num_states: int = STATES) -> int:
-    """Compares states of a point's random walks with what stands for them; returns how many there were.
+    """Compares states of a point's random walks with what is kept in their place; returns the number of comparisons.
 
     Raises ModelError if what can happen differs, or if a step is not what the model declares (`declared.walks`).
     """
@@ -72,7 +72,7 @@ def _pairs(model: Model, odds: Odds, state: Any, stand_in: Callable[[Any], Any])
 
 
 def _difference(model: Model, odds: Odds, pair: Pair, stand_in: Callable[[Any], Any]) -> str:
-    """What differs between a state and the one that stands for it; empty if nothing that matters does."""
+    """Describes the difference between a state and the one kept in its place; empty if none matters."""
     broken = [paths.broken(model, state, odds.params) for state in (pair.state, pair.kept)]
     told = f"in place of {pair.state} a head would keep {pair.kept}"
     if broken[0] != broken[1]:
@@ -91,8 +91,8 @@ def _difference(model: Model, odds: Odds, pair: Pair, stand_in: Callable[[Any], 
 
 
 def _rates(model: Model, odds: Odds, state: Any, stand_in: Callable[[Any], Any]) -> dict[Any, tuple[float, str]]:
-    """By what stands for the next state, and what that breaks: the rate, and an action that goes there. Steps that
-    change neither are left out."""
+    """Returns, by representative of the next state and what that state breaks, the rate of going there and an action
+    that does. Steps that change neither are left out."""
 
     def lot(there: Any) -> Any:
         return stand_in(there), paths.broken(model, there, odds.params)
@@ -120,7 +120,7 @@ def _steps(model: Model, odds: Odds, state: Any) -> Iterator[tuple[Step, float]]
 
 
 def _group(model: Model, action: int, instance: int) -> tuple[int, int]:
-    """What shares a rate (`kernels.rule`): the action, and where its group begins."""
+    """Returns the group that shares the instance's rate (`kernels.rule`): its action, and where the group begins."""
     shared = model.actions[action].shared
     if shared == EVERYTHING:
         return action, 0

@@ -1,9 +1,9 @@
-"""What may be lost beyond a head, by the faults that have to come first (`kernels.model.Margin`).
+"""Bounds on losses beyond a head, from the faults that have to come first (`kernels.model.Margin`).
 
-Of these faults at most n instances are enabled at a time, each with the rate r, and a lifetime of T may end wherever
-one may happen. So of these two a fault comes first with probability p = n r / (n r + 1 / T) at most, whatever happened
-before, and k of them before the end with p^k at most. If a state needs k of them before anything is lost, p^k bounds
-the probability of a loss from there.
+At most n instances of the fault are enabled at a time, each with the rate r, and a lifetime of mean T may end wherever
+one may happen. So a fault comes before that end with probability p = n r / (n r + 1 / T) at most, whatever happened
+before, and k faults with p^k at most. If a state needs k of them before anything is lost, p^k bounds the probability of
+a loss from there.
 """
 
 import math
@@ -20,25 +20,25 @@ from quorisk.kernels.states.store import Kept
 
 
 class Known(NamedTuple):
-    """What a model's margin says of a point."""
+    """A model's margin at a point."""
 
     fault: int
-    """The place of the fault among the model's actions."""
+    """Place of the fault among the model's actions."""
     most: int
-    """Instances of it that are enabled at a time, at most."""
+    """Largest number of its instances that are enabled at a time."""
     p: float
-    """That one more of them comes before a run ends, at most."""
+    """Upper bound on the probability that one more of them comes before a run ends."""
 
     def ahead(self, odds: Odds) -> Odds:
-        """The odds with the fault as much cheaper as p says: a head then goes from fault to fault, and has the paths to
-        a loss long before all that are as likely, but harmless."""
+        """Returns the odds with the fault cheaper by the decades of p. A head then goes from fault to fault, and has
+        the paths to a loss long before the harmless ones that are as likely."""
         decades = odds.decades.copy()
         decades[self.fault] -= math.log10(self.p) if self.p > 0.0 else 0.0
         return odds._replace(decades=decades)
 
 
 def known(model: Model, odds: Odds) -> Known | None:
-    """What the model's margin says of the point of these odds; None if it says nothing."""
+    """Returns the model's margin at the point of these odds; None if it has none there."""
     most = model.margin.most(odds.params) if model.margin else 0
     if model.margin is None or not most:
         return None
@@ -48,7 +48,7 @@ def known(model: Model, odds: Odds) -> Known | None:
 
 
 def bounds(model: Model, margin: Known, odds: Odds, kept: Kept, arrays: Any, flows: np.ndarray) -> np.ndarray:
-    """What at most is lost where runs leave a head with these flows; all float64 by state. `arrays` are the head's.
+    """Bounds what is lost of the runs that leave a head with these flows; float64 by state. `arrays` are the head's.
 
     Raises ModelError where a state contradicts the margin.
     """
@@ -66,7 +66,7 @@ cost = enabled = guards = needed = num_of = num_words = refuse = state = LATE
 
 
 def chances(params, p, kept, flows):
-    """Multiplies flows to states by the probability that as many faults as are needed there come, at most."""
+    """Multiplies the flow to each state by an upper bound on the probability of the faults that are needed there."""
     for place in range(len(flows)):
         flows[place] *= p ** needed(state(kept, place), params)
 

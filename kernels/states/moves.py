@@ -1,7 +1,7 @@
-"""The steps of a head one by one, each with what it is: so that a head solved under some rates can be asked what
-others would change, without any state being looked at again.
+"""The steps of a head one by one, each with its action: from them follows what other rates would change in a head that
+is solved, without expanding any state again.
 
-A head adds up the steps from one state to another. Here they are apart, by action and by the members of its subset
+A head adds up the steps from one state to another. Here they stay apart, by action and by the members of its subset
 that it loses, and the end of a lifetime is one more action. With the rates r' and the fates f' (`kernels.states.odds`)
 in the place of r and f, a step of action k that loses m of n members has the odds p x r'[k] / r[k] x f'[k, n, m] /
 f[k, n, m], and a state's odds add up to 1 again: products and quotients of positive numbers alone.
@@ -27,14 +27,14 @@ from quorisk.kernels.states.store import ENDED, FULL, MOST_SUCCESSORS, keep_row
 from quorisk.kernels.states.successors import ANY_COST, successors
 
 MOVE_BYTES = 32
-"""Memory for a move, its share of what solving takes included."""
+"""Bytes of a move, its share of the memory for solving included."""
 
 
 class Moves(NamedTuple):
     """Every step of a head. After the head's states come two more: the end of a lifetime, and all that is outside."""
 
     chain: Chain
-    """With a transition for each step, so that two states may have several. Its two last states have none."""
+    """Chain with one transition for each step: two states may have several. Its two last states have none."""
     parts: Components
     source: np.ndarray
     """int32 by step."""
@@ -43,9 +43,9 @@ class Moves(NamedTuple):
     size: np.ndarray
     """int8 by step, the members of its subset."""
     lost: np.ndarray
-    """int8 by step, how many of them are lost."""
+    """int8 by step, the number of them that are lost."""
     odds: Odds
-    """What the steps' probabilities follow from."""
+    """Odds from which the steps' probabilities follow."""
 
     @property
     def outside(self) -> int:
@@ -64,7 +64,7 @@ class Moves(NamedTuple):
 
 
 def moves_of(head: Head, num_states: int) -> Moves:
-    """The steps of a head, of whose states `num_states` are all."""
+    """Lists the steps of a head, which has `num_states` states."""
     first, columns = np.zeros(num_states + 3, np.int64), _columns(2 * head.transitions + 2 * MOST_SUCCESSORS)
     place, end, status = 0, 0, ENDED
     while place < num_states:
@@ -89,9 +89,9 @@ def moves_of(head: Head, num_states: int) -> Moves:
 
 
 def reweighted(moves: Moves, model: Model, point: Point) -> Chain:
-    """The chain of the same steps under the rates, probabilities and lifetime of another point.
+    """Returns the chain of the same steps under the rates, probabilities and lifetime of another point.
 
-    The point has to be like that of the head in all else, and a rate or probability that was 0 has to be 0.
+    That point must equal the head's in all else, and a rate or probability that was 0 has to stay 0.
     """
     now, before = odds_of(model, point), moves.odds
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -105,7 +105,7 @@ def reweighted(moves: Moves, model: Model, point: Point) -> Chain:
 
 
 def lost_and_left(moves: Moves, chain: Chain) -> tuple[float, float]:
-    """The probabilities that a run loses data inside the head, and that it leaves it; `chain` is of these steps."""
+    """Returns the probabilities that a run loses data inside the head, and that it leaves; `chain` has these steps."""
     visits = absorption.visits(chain, moves.parts)
     return float(visits[moves.is_lost].sum()), float(visits[-1])
 
@@ -119,7 +119,7 @@ def _columns(room: int) -> Sequence[np.ndarray]:
 def _list_moves(given, stored, arrays, first, target, p, action, size, lost, place, num_states, end):
     """Writes the moves of states `place` and on. Returns why it stopped, the next state, and the number of moves.
 
-    A state of which no path was followed yet has none: whoever comes to it is outside.
+    A state with no path followed yet has none: a run that comes to it is outside.
     """
     steps, rows, rates, here = given.steps, given.rows, given.odds.rates, in_memory((given, stored))
     outside = num_states + 1

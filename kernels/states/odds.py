@@ -1,4 +1,4 @@
-"""The steps that may be taken from a state, the probability of each, and its cost: for whatever enumerates states.
+"""The steps from a state, with the probability and the cost of each, for all code that enumerates states.
 
 With W the sum of the rates of all groups that have a member enabled (`kernels.rule`), and of 1 / lifetime, a step of
 an instance of rate r, one of g enabled members of its group, that loses k of the n members of its subset, each with
@@ -30,18 +30,18 @@ from quorisk.kernels.stepper import stepper
 
 
 class Odds(NamedTuple):
-    """What probabilities and costs of the steps of a point follow from."""
+    """Arrays of a point from which the probabilities and costs of its steps follow."""
 
     params: Any
     rates: np.ndarray  # float64 by action and, last, of the end of a lifetime: 1 / lifetime
     decades: np.ndarray  # float64, their decimal logarithms
-    fates: np.ndarray  # float64, [action, n, k]: that of n members a given k are lost and the others are not
-    loss_cost: np.ndarray  # int64 by action, of a member lost
+    fates: np.ndarray  # float64, [action, n, k]: probability that a given k of n members are lost, and no others
+    loss_cost: np.ndarray  # int64 by action, the cost of each member lost
     alike: int  # the number of things that no step tells apart; see `model.Alike`
 
 
 class Steps(NamedTuple):
-    """The steps from one state, the first ones of each array; of an instance, those that lose most come first."""
+    """The steps from one state, at the start of each array; those of an instance come in descending order of `lost`."""
 
     word: np.ndarray  # int64, its word of instances
     instance: np.ndarray  # int64
@@ -53,7 +53,7 @@ class Steps(NamedTuple):
 
 
 class Words(NamedTuple):
-    """What is known of each word of instances, int64 by word."""
+    """Columns of a table of the words of instances, int64 by word."""
 
     action: np.ndarray
     first: np.ndarray
@@ -61,7 +61,7 @@ class Words(NamedTuple):
     shared: np.ndarray
     """`Action.shared`."""
     every: np.ndarray
-    """`rule.every_row` of that."""
+    """`rule.every_row(shared)`."""
     begin: np.ndarray
     """The first word of its action."""
     end: np.ndarray
@@ -81,12 +81,12 @@ def odds_of(model: Model, point: Point) -> Odds:
 
 
 def in_words(odds: Odds) -> Odds:
-    """The same with the leaves of `params` as an int64 array: of one type for all models."""
+    """Returns the odds with the leaves of `params` as an int64 array: of one type for all models."""
     return odds._replace(params=np.array(leaves(odds.params), np.int64))
 
 
 def no_odds(model: Model, params: Any) -> Odds:
-    """In the place of odds, for what asks for no probability and no cost."""
+    """Returns a placeholder for odds, for code that needs no probability and no cost."""
     rates, num_actions = np.zeros(len(model.actions) + 1), len(model.actions)
     return Odds(params, rates, rates, np.zeros((num_actions, 1, 1)), np.zeros(num_actions, np.int64), 0)
 
@@ -104,8 +104,8 @@ def room_for_steps() -> Steps:
 
 @cache
 def step_functions(model: Model) -> dict[str, Any]:
-    """The functions that list and weigh the steps of a model: those of these names below, and what they are told of its
-    words. `masks` are the words of instances that are enabled."""
+    """Returns the functions that list and weigh the steps of a model, by their names below, and the tables of its words
+    that they read. `masks` are the words of enabled instances."""
     action, first = np.array(instance_words(model), np.int64).T
     shared = np.array([model.actions[place].shared for place in action], np.int64)
     words = Words(
@@ -133,7 +133,7 @@ num_words = refuse = sends_of = words = LATE
 
 
 def _listed(here, params, masks, steps):
-    """Writes all steps from the state of a wide row but for their `p`, however likely; returns how many there are."""
+    """Writes all steps from the state of a wide row, whatever their probability, except `p`; returns their number."""
     num = 0
     for word in range(num_words):
         mask = masks[word]
@@ -156,7 +156,7 @@ def _listed(here, params, masks, steps):
 
 
 def _enabled(masks, odds):
-    """W, 0 if nothing has a rate, and the highest decade."""
+    """Returns W, which is 0 if nothing enabled has a rate, and the highest decade."""
     total, top = 0.0, -np.inf
     for word in range(num_words):
         if masks[word] != 0:
@@ -169,7 +169,7 @@ def _enabled(masks, odds):
 
 
 def _weigh(masks, odds, total, steps, num):
-    """Writes the probabilities of so many steps; `total` is W."""
+    """Writes the probabilities of the first `num` steps; `total` is W."""
     for i in range(num):
         word = steps.word[i]
         action = words.action[word]
@@ -180,7 +180,7 @@ def _weigh(masks, odds, total, steps, num):
 
 
 def _num_of(masks, action):
-    """The instances of an action that are enabled."""
+    """Returns the number of enabled instances of an action."""
     num = 0
     for word in range(num_words):
         num += popcount(masks[word]) if words.action[word] == action else 0
@@ -188,7 +188,7 @@ def _num_of(masks, action):
 
 
 def _cost(odds, top, action, lost):
-    """Of a step; `top` is the highest decade enabled."""
+    """Returns the cost of a step; `top` is the highest decade enabled."""
     decade = odds.decades[action]
     below = np.int64(np.floor(top - decade + 0.5)) if decade > -np.inf and decade <= top else 0
     return below + odds.loss_cost[action] * popcount(lost)
@@ -196,7 +196,7 @@ def _cost(odds, top, action, lost):
 
 @jitable
 def _num_groups(masks, word, words):
-    """The groups of a word that have a member enabled; the first word with one has the group that all words share."""
+    """Counts the groups of a word with a member enabled; a group of all words counts in the first word with one."""
     if words.shared[word] == 1:
         return popcount(masks[word])
     if words.shared[word] < EVERYTHING:
@@ -209,7 +209,7 @@ def _num_groups(masks, word, words):
 
 @jitable
 def _group_size(masks, word, instance, words):
-    """The members of an instance's group that are enabled."""
+    """Returns the number of enabled members of an instance's group."""
     if words.shared[word] < EVERYTHING:
         return num_members(masks[word], instance & 63, words.shared[word])
     size = 0

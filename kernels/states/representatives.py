@@ -1,13 +1,12 @@
-"""One state for all that go on alike: what a head keeps of states that differ in nothing that matters.
+"""Representatives: the one state that a head keeps in place of all that differ in nothing that matters.
 
-Two things do not matter. What no step and no invariant asks for any more, a model says (`Model.forget`). And where
-things are alike (`kernels.model.Alike`), it does not matter which is which: a state is these things, each with its
-bits of all fields, and what is not about them, so that one state, with the things in the order of their bits, stands
-for all others.
+Two differences do not matter. One is in what no step and no invariant reads any more (`Model.forget`). The other is
+which is which among things that are alike (`kernels.model.Alike`): a state is these things, each with its bits of all
+fields, and what is not about them. So the state with the things in the order of their bits stands for all others.
 
-A chain of such states alone is the chain of all states with those put together that go on alike, so that every
-probability of a loss is the same. Things are ordered by a hash of their bits. If two of them had the same by chance,
-both orders would be kept: more states, and no other answers.
+The chain of representatives is the chain of all states with such states lumped, so that every probability of a loss is
+the same. Things are ordered by a hash of their bits. If two of them had the same by chance, both orders would be kept:
+more states, and no other answers.
 """
 
 from collections.abc import Sequence
@@ -25,14 +24,14 @@ from quorisk.kernels.stepper import stepper
 from quorisk.kernels.tracing.machine import I64, constant, lanes_of, splat
 
 _FACTOR, _TURN = 0x9E3779B97F4A7C1, 29
-"""Of the hash: an odd number of high and low bits, and how far its high bits go down."""
+"""Constants of the hash: an odd factor with high and low bits, and the shift that moves high bits down."""
 
 
 @cache
 def representative_function(model: Model) -> Any:
-    """Compiled `representative(state, params, number, room)`: the state that stands for this one.
+    """Compiles `representative(state, params, number, room)`: the state that stands for this one.
 
-    Of its things `number` are alike; `room` is an int64 array of `room_for(model)`.
+    The first `number` of its things are alike; `room` is an int64 array of size `room_for(model)`.
     """
     forget = stepper(model).forget
     if model.alike is None or model.alike.most < 2:
@@ -58,9 +57,9 @@ def representative_function(model: Model) -> Any:
 
 
 def _hashing(most: int, fields: Sequence[tuple[int, int]]) -> Any:
-    """Compiled code's `hash_things(state, hashes)`: writes the hash of each thing, of all side by side in a register.
+    """Makes compiled code's `hash_things(state, hashes)`: writes the hash of each thing, all computed in one register.
 
-    `fields` are, by integer of a state, the bits that it has for each thing, and where those of the first one are.
+    `fields` are, by integer of a state, the number of bits that it has for each thing, and the mask of the first one's.
     """
     kind = lanes_of(I64, most)
 
@@ -83,7 +82,7 @@ def _hashing(most: int, fields: Sequence[tuple[int, int]]) -> Any:
 
 @cache
 def stand_in_function(model: Model) -> Any:
-    """Compiled `representative`, as Python may call it."""
+    """Compiles `representative` for Python to call."""
     return bind(_stand_in, model.name, kept_for=model.name, representative=representative_function(model))
 
 

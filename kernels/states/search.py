@@ -31,12 +31,12 @@ from quorisk.kernels.states.store import (
 )
 
 _MANY = 64
-"""Successors from which on they are settled."""
+"""Number of successors that are collected before they are settled."""
 Progress = Callable[[int, int], None]
 
 
 class Search(NamedTuple):
-    """What an exhaustive search found; a depth counts the initial states as 1, as TLC does."""
+    """Results of an exhaustive search; a depth counts the initial states as 1, as TLC does."""
 
     complete: bool
     """False if memory ran out: all numbers then count what was found so far, and `depth` is the last level begun."""
@@ -79,14 +79,14 @@ def explore(
 
 
 class Visited(NamedTuple):
-    """What a search leaves behind."""
+    """The states that a search visited, and its counts."""
 
     complete: bool
-    """False if memory ran out, or if it ended at a state that was wanted."""
+    """False if memory ran out, or if the search ended at a state that breaks a wanted invariant."""
     store: Store
     """The states in the order of their discovery, `num_states` of them."""
     parents: np.ndarray
-    """int64, by state the one that it was found from, -1 for initial states; empty if no state is wanted."""
+    """int64 by state, the state that it was found from, -1 for initial states; empty if no invariant is wanted."""
     num_states: int
     depth: int
     counts: np.ndarray
@@ -106,7 +106,7 @@ def visit(
     """Visits states until there are no more, memory is full, or one breaks a wanted invariant (a place in the model's).
     Successors of states of `max_depth` are left out.
 
-    With nothing wanted it goes on. Raises SearchError.
+    With nothing wanted no breach ends it. Raises SearchError.
     """
     note = compiled_for(model, _note)
     num_initial = model.initial_choices(params)
@@ -162,8 +162,8 @@ def _note(params, kept, first, last, depth, breaking):
 def _expand(given, stored, parents, place, last, count, counts):
     """Adds the successors of states `place` to last - 1. Returns why it stopped, the next state, and their number.
 
-    Successors are settled many at a time, when the processor has fetched what that asks for. States whose successors
-    are not settled when it stops are expanded anew.
+    Successors are settled many at a time, once the processor has prefetched what that reads. States whose successors
+    are not settled when it stops are expanded again later.
     """
     here, taken = in_memory((given, stored)), np.empty(len(counts), np.int64)
     mixed, sources = np.empty(_MANY + MOST_SUCCESSORS, np.uint64), np.empty(_MANY + MOST_SUCCESSORS, np.int64)

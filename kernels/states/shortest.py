@@ -10,11 +10,11 @@ from quorisk.kernels.states.search import Progress, Visited, visit
 
 
 class Shortest(NamedTuple):
-    """What a search for a shortest path found."""
+    """Result of a search for a shortest path."""
 
     path: Path | None
     proved: bool
-    """There is none: every reachable state was visited."""
+    """Whether every reachable state was visited, so that there is no such path."""
     distinct_states: int
     depth: int
 
@@ -24,7 +24,7 @@ def shortest(
 ) -> Shortest:
     """A path with the fewest steps to a state that breaks any wanted invariant (places in the model's).
 
-    The search goes on beyond states that break another one. It finds the same one of all such paths each time. Memory,
+    The search goes on beyond states that break another one. Of several such paths it always finds the same. Memory,
     `progress` and errors as with `search.explore`.
     """
     visited = visit(model, params, memory_bytes, progress, wanted)

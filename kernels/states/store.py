@@ -1,7 +1,7 @@
-"""A model's states, each kept once, numbered in the order in which they came: for whatever enumerates them.
+"""A store of a model's states, each kept once, numbered in the order in which they came.
 
 Rows (`kernels.packing`) lie end to end in one array; an open-addressing table of (fingerprint, number) finds
-duplicates. Compiled code stops when it needs more room than there is, and Python makes it.
+duplicates. Compiled code stops when it needs more room than there is, and Python makes room.
 """
 
 from functools import cache
@@ -22,24 +22,24 @@ MOST_SUCCESSORS = 1 << 14
 SLICE = 1 << 15
 """States that compiled code expands at a time."""
 _TOGETHER = 64
-"""Places of a table that are asked for ahead."""
+"""Number of slots of a table that are prefetched together."""
 TABLE_BYTES = 8 * 6
-"""A table of at most 4 places a state, twice while it grows."""
+"""Bytes of the table by state: at most 4 slots, and while it doubles the 2 of the old table."""
 _PLACE_BITS = 40
 _PLACE = np.int64((1 << _PLACE_BITS) - 1)
 ENDED, TABLE_FULL, FULL, WIDER = range(4)
-"""Why compiled code stopped: at the end of its slice, because the hash table or the other arrays are full, or because
-a state differs from all others where they have no bits for it."""
+"""Reasons why compiled code stopped: the end of its slice, a full hash table, other full arrays, or a state that
+differs from all others where rows have no bits for it."""
 NO_ROW = -1
-"""In place of a state's number: it has no row, since it differs where others do not."""
+"""Value in place of the number of a state that has no row, since it differs where rows have no bits."""
 
 
 class Kept(NamedTuple):
-    """What compiled code sees of a store."""
+    """Arrays of a store, as compiled code sees it."""
 
     rows: np.ndarray  # uint64, [number, word]; as many as memory holds
     table: np.ndarray  # int64, a power of two
-    wide: np.ndarray  # uint64, the wide row of the state that was looked up last, or has no row
+    wide: np.ndarray  # uint64, the wide row of the state that was looked up last, or that has no row
     here: np.ndarray  # uint64, the wide row of the state that was read last
     layout: Layout
     pieces: np.ndarray  # uint64, `layout.by_source()`
@@ -47,7 +47,7 @@ class Kept(NamedTuple):
 
 @cache
 def store_functions(model: Model) -> dict[str, Any]:
-    """The functions that keep the states of a model: those of these names below."""
+    """Returns the functions that keep the states of a model, by their names below."""
     like = model.initial(smallest_params(model), 0)
     pack, unpack = packing(model.widths, model.name)
     write = bind(_write, model.name, pack=pack)
@@ -62,10 +62,10 @@ def store_functions(model: Model) -> dict[str, Any]:
 
 
 class Store:
-    """The states of one configuration; how many there are, those who number them know."""
+    """The states of one configuration; callers keep their number."""
 
     def __init__(self, model: Model, params: Any, memory_bytes: int, other_bytes: int = 0) -> None:
-        """`other_bytes` a state go to others' arrays; the first initial state says what a row starts from."""
+        """`other_bytes` a state are for the caller's arrays; rows first have the layout of the first initial state."""
         self._model, self._params = model, params
         self._other_bytes = other_bytes + TABLE_BYTES
         self._flat = np.empty(memory_bytes // 8, np.uint64)  # only what is written takes memory
@@ -80,11 +80,11 @@ class Store:
 
     @property
     def state_bytes(self) -> int:
-        """Memory for a state now, that of others included."""
+        """Bytes of a state now, those of the caller's arrays included."""
         return 8 * self.kept.layout.num_words + self._other_bytes
 
     def lacks(self, num_initial: int) -> str:
-        """What does not fit into memory of the states to begin with: nothing, or who needs how much."""
+        """Returns "" if the initial states and their successors fit into memory, else a message with what they need."""
         if len(self.kept.rows) >= num_initial + MOST_SUCCESSORS:
             return ""
         who = "the initial state and its" if num_initial == 1 else f"{num_initial:,} initial states and their"
@@ -92,14 +92,14 @@ class Store:
         return f"{who} successors need {needed:.1f} MiB"
 
     def state(self, place: int) -> Any:
-        """The state of that number, for plain Python."""
+        """Returns the state of number `place`, for plain Python."""
         wide = np.empty_like(self.kept.wide)
         spread(self.kept.rows[place], self.kept.layout, wide)
         return unpacked(wide, self._model.widths)
 
     def begin(self) -> tuple[np.ndarray, int]:
-        """Keeps the initial states: returns the number of each, in order, of as many as memory allows, and how many
-        states that are."""
+        """Keeps as many initial states as memory allows. Returns the number of each, in order, and how many distinct
+        states these are."""
         places = np.empty(self._model.initial_choices(self._params), np.int64)
         choice, count, status = 0, 0, ENDED
         begin = store_functions(self._model)["begin"]
@@ -109,7 +109,7 @@ class Store:
         return places[:choice], count
 
     def make_room(self, status: int, count: int) -> int:
-        """Does what compiled code stopped for, `count` states kept: ENDED, or FULL if memory does not allow it."""
+        """Makes the room for want of which compiled code stopped, with `count` states kept. Returns ENDED, or FULL."""
         if status == TABLE_FULL:
             self._fill(np.zeros(2 * len(self.kept.table), np.int64), count)
         elif status == WIDER:
@@ -138,13 +138,13 @@ def _first_row(model: Model, params: Any) -> np.ndarray:
 
 @jitable
 def read(kept, place):
-    """Makes `kept.here` the wide row of the state of that number."""
+    """Sets `kept.here` to the wide row of the state of number `place`."""
     respread(kept.rows[place], kept.layout, kept.here)
 
 
 @jitable
 def write_row(wide, kept, at):
-    """`write` of the state of a wide row."""
+    """Does what `write` does, for the state of a wide row."""
     beyond = np.uint64(0)
     for i in range(len(wide)):
         beyond |= (wide[i] ^ kept.layout.base[i]) & kept.layout.fixed[i]
@@ -158,7 +158,7 @@ def write_row(wide, kept, at):
 
 @jitable
 def keep_row(wide, kept, count):
-    """`keep` of the state of a wide row."""
+    """Does what `keep` does, for the state of a wide row."""
     if not write_row(wide, kept, count):
         return NO_ROW
     return settle(kept, count, hash_words(kept.rows[count]), count)
@@ -166,7 +166,7 @@ def keep_row(wide, kept, count):
 
 @jitable
 def why_stop(kept, count):
-    """Why compiled code has to stop before it keeps the successors of one more state; ENDED if it need not."""
+    """Returns why compiled code has to stop before it keeps the successors of one more state; ENDED if it need not."""
     if count + MOST_SUCCESSORS > len(kept.rows):
         return FULL
     return TABLE_FULL if 2 * (count + MOST_SUCCESSORS) > len(kept.table) else ENDED
@@ -174,7 +174,7 @@ def why_stop(kept, count):
 
 @jitable
 def seek(kept, at):
-    """The hash of a row that was written, which `settle` asks for. Has the processor fetch what `approach` looks at."""
+    """Returns the hash of a row that was written, for `settle`, and prefetches the slot that `approach` reads."""
     mixed = hash_words(kept.rows[at])
     prefetch(kept.table, mixed & np.uint64(len(kept.table) - 1))
     return mixed
@@ -182,7 +182,7 @@ def seek(kept, at):
 
 @jitable
 def approach(kept, mixed):
-    """Has the processor fetch what `settle` looks at."""
+    """Prefetches the row that `settle` reads."""
     entry = kept.table[np.int64(mixed) & (len(kept.table) - 1)]
     if entry & ~_PLACE == np.int64(mixed >> np.uint64(_PLACE_BITS + 1)) << _PLACE_BITS:
         prefetch(kept.rows, np.uint64((entry & _PLACE) - 1) * np.uint64(kept.rows.shape[1]))
@@ -190,8 +190,8 @@ def approach(kept, mixed):
 
 @jitable
 def settle(kept, at, mixed, count):
-    """The number of the state whose row is at `at`, not before `count`: that of its equal, or `count` if it is new,
-    where its row is put then."""
+    """Returns the number of the state whose row is at `at` (`count` or later): that of its equal, or `count` if it is
+    new, where its row is then moved to."""
     rows, table = kept.rows, kept.table
     row = rows[at]
     slots = len(table) - 1
@@ -237,9 +237,9 @@ def _begin(params, kept, places, choice, count):
 
 
 def _keep(state, kept, count):
-    """The number of a state: that of its equal, or `count` if it is new, after all others.
+    """Returns the number of a state: that of its equal, or `count` if it is new, after all others.
 
-    NO_ROW if the rows cannot hold it: `kept.wide` is its wide row then.
+    Returns NO_ROW if the rows cannot hold it: `kept.wide` is its wide row then.
     """
     if not write(state, kept, count):
         return NO_ROW
@@ -247,7 +247,7 @@ def _keep(state, kept, count):
 
 
 def _write(state, kept, at):
-    """Writes the row of a state to place `at`. Whether the rows can hold it: if not, `kept.wide` is its wide row."""
+    """Writes a state's row to place `at`. Returns whether rows can hold it: if not, `kept.wide` is its wide row."""
     if pack(state, kept.wide, kept.layout.base, kept.layout.fixed) != 0:
         return False
     narrow(kept.wide, kept.layout, kept.rows[at])
@@ -255,15 +255,15 @@ def _write(state, kept, at):
 
 
 def _state(kept, place):
-    """The state of that number."""
+    """Returns the state of number `place`."""
     respread(kept.rows[place], kept.layout, kept.here)
     return unpack(like, kept.here)
 
 
 def _follow(place, params, action, instance, lost, kept, at):
-    """Writes to place `at` the row of the state after that at `place`, which was the last to be read.
+    """Writes to place `at` the row of a successor of the state of number `place`, the last that was read.
 
-    Whether there is such a row: if not, `kept.wide` is its wide row.
+    Returns whether rows can hold it: if not, `kept.wide` is its wide row.
     """
     row = kept.rows[at]
     for i in range(len(row)):
@@ -292,7 +292,7 @@ def _rehash_template(rows, count, table):
 
 
 def _widen_template(rows, layout, wider_rows, wider, count, wide):
-    """From the last row to the first, since wider rows begin in the same memory, and each further on."""
+    """Widens rows from the last to the first, since wider rows begin in the same memory, and each further on."""
     for place in range(count - 1, -1, -1):
         spread(rows[place], layout, wide)
         narrow(wide, wider, wider_rows[place])

@@ -1,7 +1,7 @@
-"""The steps from a state, and the states that they lead to, as one function of machine code for each protocol.
+"""The steps from a state, and the states that they lead to, by one function of machine code for each protocol.
 
-What follows paths by their cost (a head, its exits, its moves) calls it by its address, and so is compiled once for all
-protocols; as a part of each, LLVM would optimize a protocol's guards and effects three times.
+Code that follows paths by their cost (a head, its exits, its moves) calls it by its address, and so is compiled once
+for all protocols; as a part of each, LLVM would optimize a protocol's guards and effects three times.
 """
 
 from typing import NamedTuple
@@ -18,29 +18,29 @@ from quorisk.kernels.states.representatives import room_for
 from quorisk.kernels.states.store import MOST_SUCCESSORS, Kept
 
 ANY_COST = 1 << 20
-"""No step's cost is more."""
+"""A cost that no step exceeds."""
 _RESULT = types.Tuple((types.int64, types.float64, types.int64, types.int64))
 _ASKED = types.int64, types.int64, types.boolean, types.int64, types.int64
 
 
 class Successors(NamedTuple):
-    """A protocol's function, what it is given and where it leaves what it finds; of one type for all protocols."""
+    """A protocol's function, its inputs and its output arrays; of one type for all protocols."""
 
     address: int
     odds: Odds
     """See `odds.in_words`."""
     steps: Steps
-    """All steps from the state that was asked about last."""
+    """All steps from the state of the last call."""
     rows: np.ndarray
-    """uint64, [number, word]: the wide rows of the representatives of the states that were asked for, in the order of
-    their steps."""
+    """uint64, [number, word]: the wide rows of the representatives of the successors that the last call wanted, in the
+    order of their steps."""
     masks: np.ndarray
     room: np.ndarray
-    """Both int64, for the function alone."""
+    """Scratch memory of the function, like `masks`; both int64."""
 
 
 def unlinked(model: Model, odds: Odds, kept: Kept) -> Successors:
-    """What `successors_of` returns, but for the function, which need not be compiled."""
+    """Returns what `successors_of` does, but with address 0: the function is not compiled."""
     return Successors(
         address=0,
         odds=in_words(odds),
@@ -52,7 +52,7 @@ def unlinked(model: Model, odds: Odds, kept: Kept) -> Successors:
 
 
 def successors_of(model: Model, odds: Odds, kept: Kept) -> Successors:
-    """What `successors` takes, for states that are kept like these. Raises ModelError as `tracing.general` does."""
+    """Makes the arguments of `successors` for states stored as in `kept`. Raises ModelError as `general` does."""
     given = unlinked(model, odds, kept)
     pack, _ = packing(model.widths, model.name)
     others = {"like": smallest_params(model), "pack": pack}
@@ -61,7 +61,7 @@ def successors_of(model: Model, odds: Odds, kept: Kept) -> Successors:
 
 @intrinsic
 def successors(typing_context, address, place_in_memory, place, is_new, low, high):
-    """Compiled code's call of `_successors`, which raises what that raises."""
+    """Calls `_successors` from compiled code; raises what that raises."""
     return calling(_RESULT, _ASKED)
 
 
@@ -72,8 +72,8 @@ representative = state = weigh = words = LATE
 
 
 def _successors(given_and_kept, place, is_new, low, high):
-    """Lists the steps from a state, with their odds and costs, and the state after each that has odds and costs `low`
-    to `high`. Returns how many steps there are, W, and, if it `is_new`, what it breaks and how a run ends there.
+    """Lists the steps from a state, with their odds and costs, and the successor by each that has odds and a cost of
+    `low` to `high`. Returns the number of steps, W, and, if `is_new`, what the state breaks and how a run ends there.
     """
     given, kept = loaded(given_and_kept)
     odds, steps, masks = given.odds, given.steps, given.masks
