@@ -10,7 +10,7 @@ _LEAST_POWER = -300
 """Of ten: floats near and below it have not all of their digits."""
 _NEAR_1 = 0.995
 """From here on a number has as many digits as it takes, so that only 1 is written 1."""
-_TINY = 1e-6
+_TINY = 1e-4
 _IN_FULL = 9999.5
 """Below it numbers are written without a power of ten: thousands have four digits."""
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -158,8 +158,8 @@ def percent(confidence: float) -> str:
 def share(value: float) -> str:
     """Returns a part of a whole in percent, of three digits: 91.2%, 0.05%, 99.98%."""
     if 1.0 - _TINY < value < 1:
-        return "over 99.9999%"
+        return "over 99.99%"
     if 0 < value < _TINY:
-        return "under 0.0001%"
+        return "under 0.01%"
     written = number(value) if _NEAR_1 < value < 1 else f"{value:.{_DIGITS}g}"
     return f"{Decimal(written).scaleb(2).normalize():f}%"

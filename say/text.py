@@ -40,11 +40,12 @@ CAUSES = {
 }
 """What the last copy went with, beside the events of a cluster."""
 PLACEMENTS = {
+    "random": "copies at random",
     "two_racks": "write sets in two racks",
     "distinct_racks": "copies in racks of their own",
     "copysets": "copysets",
 }
-"""Ways to place copies, other than at random."""
+"""Ways to place copies."""
 FOLLOWS = {"model.ensemble_size": "model.write_quorum"}
 """Parameters that are told only where they differ from another."""
 TIME_UNIT = "run.time_unit"

@@ -7,20 +7,23 @@ are replaced by them. Those in which a client takes over from another are incide
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from quorisk.analysis.cluster import sampled
 from quorisk.analysis.cluster.answer import Answer, Effort, answer, cluster_of, designs, effort_of
 from quorisk.analysis.cluster.certified import PRECISION, Draws, any_loss
-from quorisk.analysis.cluster.figures import BY_CAUSE, COLUMNS, ENDS, Figure
+from quorisk.analysis.cluster.figures import BY_CAUSE, COLUMNS, ENDS, PLACED, Figure
 from quorisk.analysis.estimate import rare
+from quorisk.analysis.experiment.cluster import place
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.grid import GridPoint, by_design
 from quorisk.analysis.experiment.placed import TABLE, Placed
 from quorisk.analysis.experiment.scenarios import SCENARIO, Event
-from quorisk.kernels.cluster.setting import RANDOM
+from quorisk.kernels.cluster.setting import PLACEMENTS, RANDOM
 from quorisk.kernels.cores import num_cores, side_by_side
+from quorisk.kernels.errors import ConfigError
 from quorisk.say import text
 
 if TYPE_CHECKING:
@@ -32,10 +35,13 @@ OPEN_BESIDE = 0.2
 """The same, relative to the widths that the design's other scenarios leave open."""
 COARSE = 0.1
 """Relative precision of P(any loss in a year) that is enough to see whether it is above a target."""
+PLACED_PRECISION = 0.01
+"""Relative precision of P(any loss in a year) with other placements."""
 NO_SCENARIO = "cluster"
 """Name of the only scenario in a frame without scenarios; its cluster replaces it."""
 
 T = TypeVar("T")
+K = TypeVar("K")
 Key = tuple[tuple[str, Any], ...]
 """A design, as `GridPoint.design`."""
 
@@ -81,7 +87,7 @@ def p_any_of(placed: Placed, effort: Effort) -> Figure:
     return any_loss(cluster_of(placed), effort.confidence, Draws(effort.seed, effort.threads, None, effort.precision))
 
 
-def _told(found: Mapping[Key, Placed], tell: Callable[..., T], effort: Effort) -> dict[Key, T]:
+def _told(found: Mapping[K, Placed], tell: Callable[..., T], effort: Effort) -> dict[K, T]:
     """Results of `tell` for each design on its cluster with this effort, computed side by side."""
     return dict(zip(found, side_by_side(partial(tell, effort=effort), found.values(), effort.threads), strict=True))
 
@@ -134,22 +140,33 @@ def with_p_any(
     return frame.assign(**{f"any_loss{end}": [each[i] for each in figures] for i, end in enumerate(ENDS)})
 
 
-def with_random_placement(frame: "pd.DataFrame", experiment: Experiment) -> "pd.DataFrame":
-    """Returns a frame that `with_cluster` made with what a placement is worth: `placement`, and `at_random`, P(any loss
-    in a year) of the same cluster with random placement. As it is where that is the placement, or without a cluster.
-    """
-    if "any_loss" not in frame or all(each.cluster.placement == RANDOM for each in experiment.clusters):
+def with_placements(frame: "pd.DataFrame", experiment: Experiment) -> "pd.DataFrame":
+    """Returns a frame that `with_cluster` made with what placements are worth, where copies may be placed in several
+    ways: `placement`, and by PLACED P(any loss in a year) on the same cluster with each placement that the design goes
+    with and whose losses can be told. As it is without such a cluster."""
+    if "any_loss" not in frame or all(
+        each.cluster.racks == 1 and each.cluster.placement == RANDOM for each in experiment.clusters
+    ):
         return frame
-    design_of, effort = {point.point_id: point.design for point in experiment.points}, quick_effort(experiment)
-    found = worst_clusters(experiment)
-    at_random = {
-        design: each._replace(cluster=each.cluster._replace(placement=RANDOM, scatter_width=0))
-        for design, each in found.items()
+    design_of, found = {point.point_id: point.design for point in experiment.points}, worst_clusters(experiment)
+    there = {(key, name): other for key, each in found.items() for name in PLACEMENTS if (other := _with(each, name))}
+    told = _told(there, p_any_of, quick_effort(experiment, PLACED_PRECISION))
+    of = [design_of[point_id] for point_id in frame["point_id"]]
+    columns = {
+        f"{PLACED}{name}": [told[each, name].value if (each, name) in told else math.nan for each in of]
+        for name in PLACEMENTS
     }
-    told = _told(at_random, answer_of, effort)
-    designs_there = [design_of[point_id] for point_id in frame["point_id"]]
-    placements = [found[design].cluster.placement for design in designs_there]
-    return frame.assign(placement=placements, at_random=[told[each].losses.p_any.value for each in designs_there])
+    return frame.assign(placement=[found[each].cluster.placement for each in of], **columns)
+
+
+def _with(placed: Placed, placement: str) -> Placed | None:
+    """A design with another placement; None if it does not go there, or its losses cannot be told."""
+    assert placed.source is not None
+    protocol, values, is_physical, _ = placed.source
+    with suppress(ConfigError):
+        other = place(protocol, {**dict(values), f"{TABLE}.placement": placement}, placed.varied, is_physical)
+        return None if other.refused else other
+    return None
 
 
 def events(experiment: Experiment) -> dict[str, Event]:

@@ -13,7 +13,7 @@ import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from quorisk.analysis.decision import flips, verdict
-from quorisk.analysis.decision.designs import SAME, Design, designs, estimate, loses_at_least
+from quorisk.analysis.decision.designs import Design, designs, estimate, loses_at_least
 from quorisk.analysis.decision.doubt import Doubt
 from quorisk.analysis.decision.doubt import sentences as doubts
 from quorisk.analysis.decision.judging import FAILS, MEETS, UNDECIDED, tail
@@ -155,5 +155,5 @@ _SAYS.filters |= {
 }
 _SAYS.globals |= {
     **{"estimate": estimate, "interval": numbers.interval, "counted": numbers.counted},
-    **{"loses_at_least": loses_at_least, "placements": text.PLACEMENTS, "inf": math.inf, "same": SAME},
+    **{"loses_at_least": loses_at_least, "inf": math.inf},
 }

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from quorisk.analysis.cluster.figures import BY_CAUSE, COLUMNS, ENDS
+from quorisk.analysis.cluster.figures import BY_CAUSE, COLUMNS, ENDS, PLACED
 from quorisk.analysis.decision import years
 from quorisk.analysis.decision.judging import FAILS, UNDECIDED, judge, runs_to_settle
 from quorisk.analysis.statistics import yearly
@@ -23,7 +23,7 @@ _TOLD = (
     "wants_losses_per_year", "wants_incident_entries_p99", *(f"{name}{end}" for name in COLUMNS for end in ENDS),
     "any_loss_method",
     "incident", "incident_p50", "incident_p99", "incident_p99_high", "incident_at_least", "cluster_at", "placement",
-    "at_random", "allowed_low", "allowed_high", "stops_with_one", "pauses_with_rack",
+    "allowed_low", "allowed_high", "stops_with_one", "pauses_with_rack",
     *("stops_with_node", "stops_with_rack", "write_minutes_lost_per_year", "wants_write_minutes_lost_per_year"),
 )  # fmt: skip
 """Columns of a frame that a design is told from, if they are there (`analysis.decision.promises`)."""
@@ -96,6 +96,17 @@ class Design(NamedTuple):
         in_year = yearly.incidents if self.is_clustered else yearly.losses
         found |= {row[text.SCENARIO]: in_year([years.part_of(row)]).value for row in rows}
         return {cause: amount for cause, amount in found.items() if amount > 0.0}
+
+    @property
+    def by_placement(self) -> dict[str, float]:
+        """P(any loss in a year) on its cluster by placement; empty if no other than its own is possible."""
+        found = {name.removeprefix(PLACED): p for name, p in self.worst.items() if name.startswith(PLACED) and p >= 0.0}
+        return found | {self.worst["placement"]: self.worst["any_loss"]} if len(found) > 1 else {}
+
+    def placed(self) -> str:
+        """Returns what placements are worth in a clause, its own first; empty if no other one is possible."""
+        ranked = sorted(self.by_placement.items(), key=lambda each: each[0] != self.worst["placement"])
+        return ", ".join(f"{numbers.plain(p)} with {text.PLACEMENTS[name]}" for name, p in ranked)
 
     @property
     def stops_writes(self) -> bool:
@@ -261,7 +272,7 @@ def designs(rows: pd.DataFrame) -> list[Design]:
     fault_keys = text.independent(rows, [key for key in choose.faults(keys) if key != text.SCENARIO])
     named = _named(rows, design_keys)
     groups: dict[tuple[Any, ...], dict[tuple[Any, ...], list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
-    told = [name for name in rows if name in (*_TOLD, _ENSEMBLE, text.TIME_UNIT) or name.startswith(BY_CAUSE)]
+    told = [name for name in rows if name in (*_TOLD, _ENSEMBLE, text.TIME_UNIT) or name.startswith((BY_CAUSE, PLACED))]
     columns = dict.fromkeys([*design_keys, *fault_keys, *years.COUNTED, *years.SUMMED, *told])
     for row in rows[list(columns)].to_dict("records"):
         faults = groups[tuple(row[key] for key in design_keys)]

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from quorisk.analysis.cluster.joined import events, with_cluster, with_random_placement
+from quorisk.analysis.cluster.joined import events, with_cluster, with_placements
 from quorisk.analysis.decision import promises
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.scenarios import SCENARIO, Event
@@ -111,7 +111,7 @@ def described(frame: "pd.DataFrame", experiment: Experiment) -> "pd.DataFrame":
         of = {name: [getattr(each, name) for each in happening] for name in Event._fields}
         frame = frame.assign(**{SCENARIO: scenarios}, **of)
     if not names or SCENARIO in frame:
-        frame = with_random_placement(with_cluster(frame, experiment), experiment)
+        frame = with_placements(with_cluster(frame, experiment), experiment)
     first = [column for column in experiment.varied if column in frame]
     return frame[[*first, *(column for column in frame.columns if column not in first)]]
 

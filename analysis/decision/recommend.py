@@ -189,6 +189,7 @@ def _design(design: Design, advice: Advice, is_chosen: bool) -> dict[str, Any]:
         "meets": design.verdict(advice.target) == MEETS,
         "shortfalls": design.shortfalls(),
         "chosen": is_chosen,
+        "p_any_loss_by_placement": design.by_placement,
         "scenarios": {
             part["run.scenario"]: {
                 name: part[name] for name in (*Event._fields, "p", "low", "high", "method") if name in part

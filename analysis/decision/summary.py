@@ -124,6 +124,8 @@ def _choice(design: Design, picks: Sequence[Design], sure: Doubt | None) -> Iter
         tie = f", {said}" if (said := picks[1].tie(picks[0])) else ""
         stops = "; any restart stops its writes" if picks[1].stops_writes else ""
         yield "runner-up", f"{picks[1].settings}{tie}{stops}"
+    if placed := design.placed():
+        yield "by placement", placed
     if sure is not None and sure.learn:
         yield "what decides", learned(sure.learn)
 

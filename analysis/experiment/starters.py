@@ -45,7 +45,7 @@ _ROLLS, _WINDOW_H = 12, 1.0
 
 
 _PLACEMENTS = """
-# All of them side by side: quorisk cluster FILE --set 'grid.cluster.placement=["random", "two_racks"]'"""
+# `quorisk recommend` tells what each design would lose with the others."""
 _LOSSES = {
     "bookkeeper": "assumed: annual failure rates of disks are 0.3 to 3 %, by model",
     "kraft": "Backblaze, drive statistics 2024, hard disks",

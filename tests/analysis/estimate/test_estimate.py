@@ -179,11 +179,11 @@ def test_what_losses_met_and_how_long_exposure_lasts_is_said(topic):
         0.912: "91.2%",
         5e-4: "0.05%",
         0.99984: "99.984%",
-        1.234e-5: "0.00123%",
+        1.234e-4: "0.0123%",
         1.0: "100%",
         0.0: "0%",
-        1 - 1e-9: "over 99.9999%",
-        1e-9: "under 0.0001%",
+        1 - 1e-9: "over 99.99%",
+        1e-9: "under 0.01%",
     }
     assert {value: numbers.share(value) for value in shares} == shares
     exposed = {"Exposed": Exposure(62, 3481.0), "Never": Exposure(0, None)}
