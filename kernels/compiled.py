@@ -1,9 +1,8 @@
-"""What code compiled by Numba is made of: templates with names that are bound later, and states in arrays of words.
+"""Building blocks of code compiled by Numba: templates with names that are bound later, and states in arrays of words.
 
 A compiled function is a copy of a template with its names bound as globals: Numba keeps a function on disk across
-processes only if it reaches its callees that way. It does not notice when a callee's file changes, so what it keeps
-lies in a folder named after a hash of every file in `kernels/`, and in other distributions' packages that have
-protocols.
+processes only if it reaches its callees that way. It does not notice when a callee's file changes, so its code lies in
+a folder named after a hash of every file in `kernels/`, and in other distributions' packages that have protocols.
 """
 
 import gc
@@ -43,7 +42,7 @@ numba.config.CACHE_DIR = str(cache_folder() / _source_hash(Path(__file__).parent
 
 
 def code_folder(protocol: str) -> Path:
-    """Where the machine code of a protocol is kept, or, for "", of none in particular. Other distributions' protocols
+    """Returns the folder of a protocol's machine code, or for "" of code of no protocol. Other distributions' protocols
     have a folder of their own, named by a hash of their sources: after an edit Quorisk's own need not compile again.
     """
     home = Path(numba.config.CACHE_DIR)
@@ -51,8 +50,8 @@ def code_folder(protocol: str) -> Path:
 
 
 def _sources(protocol: str) -> str:
-    """A file in the place of all source files. Numba finds what it compiled by the path and age of a function's file,
-    which here the folder's name stands for: so any copy of `kernels/` on a machine finds what another one compiled.
+    """Returns a file in place of all source files. Numba finds compiled code by the path and age of a function's file;
+    here the folder's name stands for both, so any copy of `kernels/` on a machine finds what another one compiled.
     """
     path = code_folder(protocol) / "sources"
     with suppress(OSError):  # a disk that is full keeps nothing
@@ -66,7 +65,7 @@ def _sources(protocol: str) -> str:
 
 
 def bind(template: Any, name: str, kept_for: str | None = None, allocates: bool = True, **names: Any) -> Any:
-    """`template` compiled under `name`, with `names` as globals.
+    """Compiles `template` under `name`, with `names` as globals.
 
     With `kept_for`, a protocol or "" as in `code_folder`, the machine code is kept on disk, and Python may call it;
     else it is inlined into what calls it. Unless it `allocates`, it counts no references to arrays.
@@ -82,12 +81,11 @@ def bind(template: Any, name: str, kept_for: str | None = None, allocates: bool 
 
 
 _ONCE: set[tuple[str, str]] = set()
-"""What this process has compiled or loaded by `once`."""
+"""Pairs of what and protocol that this process has compiled or loaded by `once`."""
 
 
 def once(what: str, protocol: str, call: Callable[[], object]) -> None:
-    """Has one process of a machine compile by a `call`, while others that need the same wait for what it leaves on
-    disk."""
+    """Compiles by a `call` in one process of a machine, while others that need the same code wait for it on disk."""
     if (what, protocol) in _ONCE:
         return
     ready = _ready(what, protocol)
@@ -131,7 +129,7 @@ def store_words(context, builder, call, args):
 
 @emits(lambda like, words: like(like, words))
 def load_words(context, builder, call, args):
-    """A nested tuple of the type of `like`, of the integers that `store_words` wrote."""
+    """Returns a nested tuple of the type of `like` from the integers that `store_words` wrote."""
     result = args[0]
     for i, path in enumerate(leaf_paths(call.args[0])):
         place = element(context, builder, call.args[1], args[1], machine.constant(machine.I64, i))
@@ -140,7 +138,7 @@ def load_words(context, builder, call, args):
 
 
 def refuse(context: Any, builder: Any, condition: Any, why: str) -> None:
-    """Emits that the function ends with ModelError where the condition holds, which is hardly ever."""
+    """Emits that the function raises ModelError where the condition holds, which is rare."""
     with builder.if_then(condition, likely=False):
         context.call_conv.return_user_exc(builder, ModelError, (why,))
 
@@ -158,7 +156,7 @@ def refusal(why: str) -> Any:
 
 
 def too_wide(builder: Any, values: Iterable[tuple[Any, int]]) -> Any:
-    """Emits whether any of these 64-bit values, each with the bits that it may take, takes more."""
+    """Emits whether any of these 64-bit values, each paired with its width in bits, exceeds that width."""
     together: dict[int, Any] = {}  # by width, so that a state takes about one operation for each of its values
     for value, width in values:
         together[width] = builder.or_(together[width], value) if width in together else value
@@ -212,7 +210,7 @@ def packing(widths: Any, name: str) -> tuple[Any, Any]:
 
 @emits(lambda words, place: types.void(words, types.uint64))
 def prefetch(context, builder, call, args):
-    """Has the processor fetch a word of an array that is soon asked for, without waiting for it."""
+    """Prefetches a word of an array that is read soon."""
     word = builder.bitcast(element(context, builder, call.args[0], args[0], args[1]), machine.POINTER)
     for_reading, to_keep, of_data = (ir.Constant(machine.I32, number) for number in (0, 3, 1))
     machine.intrinsic(builder, "llvm.prefetch.p0", ir.VoidType(), [word, for_reading, to_keep, of_data])
@@ -220,4 +218,4 @@ def prefetch(context, builder, call, args):
 
 
 LATE: Any = None
-"""What a template's name is until `bind` gives it its value."""
+"""Placeholder for a template's name until `bind` gives it its value."""

@@ -15,10 +15,10 @@ def num_cores() -> int:
 
 
 def side_by_side(function: Callable[[Given], Found], items: Iterable[Given], threads: int) -> Iterator[Found]:
-    """Yields what a function returns for each item, in their order, for so many at a time. What it raises is raised in
-    its turn.
+    """Yields what a function returns for each item, in their order, computed on `threads` threads. An exception is
+    raised when its item's turn comes.
 
-    The first item is alone: it compiles what all others need, and two threads would compile it twice.
+    The first item runs alone: it compiles what all others need, and two threads would compile it twice.
     """
     rest = iter(items)
     for first in rest:

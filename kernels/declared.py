@@ -1,4 +1,4 @@
-"""What a model declares, held against what it does: who believes a wrong declaration prints a wrong number.
+"""Checks of a model's declarations against what it does: a wrong declaration makes wrong numbers.
 
 Compiled code checks as it runs that states fit `Model.widths` and that subsets fit `Model.max_sends`, where their
 expressions alone do not show it. Here are the checks that need no compiler: of a model as it is, and of its states and
@@ -29,20 +29,20 @@ from quorisk.kernels.ops import bits
 
 MOST_WIDTH = 63
 MOST_STEPS = 400
-"""Of a walk."""
+"""Largest number of steps of a walk."""
 MARGIN_STEPS = 2000
-"""Of walks, held against a margin."""
+"""Number of steps of walks that are checked against a margin."""
 FEW_STEPS = 500
-"""Of walks, before anything is asked of a model from outside."""
+"""Number of steps of walks that are checked before another distribution's model is used."""
 
 
 def unfit(name: str, declared: str, why: str) -> str:
-    """The text of a ModelError about what a protocol declares, for whom code finds it that cannot say where."""
+    """Returns the text of a ModelError about a wrong declaration, for code that cannot say where it is wrong."""
     return f"protocol = {name!r}: {declared}: {why}; `quorisk check-protocol {name}` says where"
 
 
 def check(model: Model) -> None:
-    """Raises ModelError if a model contradicts itself, before anything is asked of it."""
+    """Raises ModelError if a model contradicts itself, before it is used."""
     for wrong in _contradictions(model):
         raise ModelError(f"protocol = {model.name!r}: {wrong}")
 
@@ -82,7 +82,7 @@ def _contradictions(model: Model) -> Iterator[str]:
 
 
 def _misshapen(model: Model) -> Iterator[str]:
-    """How what is declared of states does not have their shape."""
+    """Yields the declarations about states that do not have the shape of states."""
     params = smallest_params(model)
     if (choices := model.initial_choices(params)) < 1:
         yield f"initial_choices: {choices} of {_told(params)}: at least 1"
@@ -129,8 +129,8 @@ class Walk(NamedTuple):
 
 
 def walks(model: Model, params: Any, num: int, seed: int) -> Iterator[Walk]:
-    """Random walks by plain Python, every state and step of which is checked. An action is the likelier the less it was
-    taken so far. Raises ModelError, which says what is wrong where."""
+    """Yields the steps of random walks in plain Python; each state and step is checked. An action is the likelier the
+    less it was taken so far. Raises ModelError, which says what is wrong where."""
     chance = random.Random(seed)
     taken: Counter[int] = Counter()
     choices = asked(model, "initial_choices", params, model.initial_choices, params)
@@ -155,16 +155,16 @@ def walks(model: Model, params: Any, num: int, seed: int) -> Iterator[Walk]:
 
 @cache
 def check_walks(model: Model, params: Any) -> None:
-    """Raises ModelError if one of a few hundred steps is not what the model declares: a tenth of a second that finds
-    what compiled code cannot name, and what GPUs do not look at."""
+    """Raises ModelError if one of a few hundred steps is not what the model declares. This takes a tenth of a second,
+    and finds errors that compiled code cannot locate and GPUs do not check."""
     for _ in islice(walks(model, params, FEW_STEPS, seed=1), FEW_STEPS):
         pass
 
 
 def check_margin(model: Model, params: Any, num: int = MARGIN_STEPS) -> int:
-    """Holds so many steps of random walks against `Model.margin`; returns how many there were, 0 if it says nothing.
+    """Checks `num` steps of random walks against `Model.margin`; returns their number, 0 if there is no margin.
 
-    Raises ModelError, which says what is wrong where. A margin that is wrong elsewhere no sample can tell.
+    Raises ModelError, which says what is wrong where. A sample cannot find a margin that is wrong elsewhere.
     """
     margin = model.margin
     if margin is None or not margin.most(params):
@@ -198,7 +198,7 @@ def _enabled(model: Model, params: Any, state: Any) -> list[tuple[int, int]]:
 
 
 def _taken(model: Model, params: Any, state: Any, place: int, instance: int, chance: random.Random) -> tuple[int, Any]:
-    """What an instance loses, by chance, and the state after it."""
+    """Returns what an instance loses, drawn at random, and the state after it."""
     action = model.actions[place]
     where = f"{action.name}, instance {instance},"
     sent = int(asked(model, f"sends of {where}", state, action.sends, state, params, instance))
@@ -230,8 +230,8 @@ def _check_state(model: Model, params: Any, state: Any, where: str) -> None:
 
 
 def asked(model: Model, where: str, about: Any, function: Callable[..., Any], *given: Any) -> Any:
-    """What a protocol's function says. Raises ModelError, which tells of `about`, a state, if that is an error; None if
-    the function is asked of no state that there is.
+    """Returns the result of a protocol's function. Raises ModelError if the function raises an error; its text names
+    `about`, the state or parameters of the call, if there are any.
     """
     try:
         return function(*given)

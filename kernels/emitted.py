@@ -1,4 +1,4 @@
-"""A model's expressions as machine code, emitted where Numba's compiled code asks for them; `stepper` says what for."""
+"""A model's expressions as machine code, emitted where code that Numba compiles calls them (`kernels.stepper`)."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -19,8 +19,8 @@ from quorisk.kernels.tracing.machine import I64, constant
 
 
 class Emit:
-    """Emits a model's expressions where a builder stands. The model is traced when the first of them is asked for: code
-    that is on disk asks for none."""
+    """Emits a model's expressions where a builder stands. The model is traced when the first of them is emitted: code
+    loaded from disk needs no trace."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -39,13 +39,13 @@ class Emit:
 
     @property
     def within_widths(self) -> GeneralModel:
-        """The same, of states that fit `Model.widths`."""
+        """The model traced for states that fit `Model.widths`."""
         return general(self._model, within_widths=True)
 
     def values(
         self, builder: Any, outputs: Iterable[Any], state: Any, params: Any, others: Mapping[str, Any]
     ) -> Callable[[Any], Any]:
-        """A function that gives the value of each of `outputs`, which are emitted as they are asked for.
+        """Returns a function that gives the value of each of `outputs`, which are emitted on demand.
 
         `state` and `params` are nested LLVM values, `others` those of the other leaves by name, which may come later.
         `state` may be a function that gives the leaf at a place.
@@ -63,7 +63,7 @@ class Emit:
         return lambda value: emitter.get(value, 64)
 
     def in_memory(self, builder: Any, state: Any) -> list[Any]:
-        """Places in memory that hold the leaves of a state: LLVM finds that it needs none."""
+        """Returns places in memory that hold the leaves of a state; LLVM puts them into registers."""
         return [cgutils.alloca_once_value(builder, builder.extract_value(state, path)) for path in self.paths]
 
     def state_of(self, context: Any, builder: Any, leaves: Iterable[Any]) -> Any:
@@ -74,7 +74,7 @@ class Emit:
         return state
 
     def subset(self, context: Any, builder: Any, action: int, value: Callable[[Any], Any]) -> Any:
-        """What an action may lose. Refused if that is more than `Model.max_sends`, where that is not plain to see."""
+        """Emits the mask of what an action may lose; where it may exceed `Model.max_sends`, a check that refuses it."""
         sent = value(self.model.sends[action])
         if bits(self.within_widths.sends[action])[1] >> self.max_sends:
             why = f"{self.action_names[action]} sends more than {self.max_sends} messages, or others"
@@ -83,7 +83,7 @@ class Emit:
         return sent
 
     def fit(self, context: Any, builder: Any, action: int, after: Mapping[int, Any]) -> None:
-        """Refuses leaves after an action that do not fit `Model.widths`, where that they do is not plain to see."""
+        """Emits a check that refuses leaves after an action which exceed `Model.widths`, where that is possible."""
         made = self.within_widths.after[action]
         unseen = [(after[i], self.fields[i].width) for i in after if bits(made[i])[1] >> self.fields[i].width]
         if unseen:
@@ -97,9 +97,9 @@ class Emit:
 
 
 class WideRow:
-    """A state in memory, as its wide row (`packing.fields_of`), whose leaves are loaded where they are asked for.
+    """A state in memory, as its wide row (`packing.fields_of`), whose leaves are loaded where they are used.
 
-    From a state that is there as values, LLVM computes ahead of a loop all that any action may ask for in it.
+    If the state were there as values, LLVM would compute ahead of a loop all that any action in it may use.
     """
 
     def __init__(self, emit: Emit, context: Any, builder: Any, kind: Any, row: Any) -> None:
@@ -112,7 +112,7 @@ class WideRow:
         return builder.and_(shifted, constant(I64, (1 << field.width) - 1))
 
     def differing(self, after: Mapping[int, Any]) -> dict[int, Any]:
-        """By word: the bits in which it differs from that of the state with these leaves, by their places."""
+        """Emits, by word, the bits in which the row differs from that of a state with the leaves `after`, by place."""
         words: dict[int, Any] = {}
         for place, value in after.items():
             word, shift, _ = self.fields[place]
@@ -121,14 +121,14 @@ class WideRow:
         return words
 
     def flip(self, differing: Mapping[int, Any]) -> None:
-        """Turns it into the wide row of the other state."""
+        """Turns the row into the wide row of the other state."""
         for word, bits_of_it in differing.items():
             there = self.word_at(word)
             self.builder.store(self.builder.xor(self.builder.load(there), bits_of_it), there)
 
 
 class Switch:
-    """A branch to one of several cases, and from each to where this ends."""
+    """A branch to one of several cases, and from each to a common end."""
 
     def __init__(self, builder: Any, chosen: Any) -> None:
         self.builder = builder
@@ -136,7 +136,7 @@ class Switch:
         self.switch = builder.switch(chosen, self.end)
 
     def case(self, number: int) -> None:
-        """What is emitted from here on happens if `number` is chosen."""
+        """Begins a case: code emitted from here on runs if `number` is chosen."""
         self._leave()
         block = self.builder.append_basic_block(f"case{number}")
         self.switch.add_case(ir.Constant(I64, number), block)

@@ -1,12 +1,12 @@
-"""What goes wrong, in words for the person who asked for it."""
+"""Errors, in words for the user."""
 
 
 class QuoriskError(Exception):
-    """What went wrong, in one line. It names arguments as Python does, within the line in backticks; the command names
-    the options that they are instead."""
+    """An error, in one line. The line names arguments as Python does, in backticks; the command replaces these by its
+    options."""
 
     exit_code = 1
-    """What the command exits with."""
+    """Exit status of the command."""
 
 
 class ConfigError(QuoriskError, ValueError):
@@ -15,7 +15,7 @@ class ConfigError(QuoriskError, ValueError):
     exit_code = 2
 
     def __init__(self, text: str, argument: str = "") -> None:
-        """`argument` is what the caller gave wrongly, by its name in Python; `text` goes on after it, " VALUE: ..."."""
+        """`argument` is the Python name of the argument that is wrong; `text` goes on after it, " VALUE: ..."."""
         super().__init__(argument + text)
         self.argument, self.text = argument, text
 
@@ -28,7 +28,7 @@ class ModelError(QuoriskError, ValueError):
 
 
 class RunError(QuoriskError, RuntimeError):
-    """A computation that cannot go on; the text is one line naming what failed. What it had computed before is kept."""
+    """A computation that cannot go on; the text is one line naming what failed. Earlier results are kept."""
 
 
 class ResultError(QuoriskError, ValueError):

@@ -1,10 +1,10 @@
-"""Machine code on disk: where it is kept, and that only what this user kept there is run.
+"""The cache of machine code on disk, from which only this user's code is run.
 
-Whoever can write into the folder can run code here, and so can whoever can put another one in its place: it and the
-folders that it lies in have to belong to this user or root, and not be open to others.
+A user who can write into the folder, or replace it, can run code here: the folder and those around it have to belong to
+this user or root, and not be open to others.
 Numba does not notice a flipped bit in what it loads, which may then crash or compute something else, and it fails where
-the disk is full. So each file begins with a checksum of its name and the rest; one that does not match is compiled
-again, and one that cannot be written is done without. What several processes need at the same time one of them makes.
+the disk is full. So each file begins with a checksum of its name and the rest; a file that does not match is compiled
+again, and one that cannot be written is left out. Code that several processes need at the same time is made by one.
 """
 
 import fcntl
@@ -27,7 +27,7 @@ _CHECKSUM_BYTES = hashlib.sha256().digest_size
 
 
 def cache_folder() -> Path:
-    """The folder where all machine code is kept, whatever its source. Raises ConfigError if none can be used safely."""
+    """Returns the folder of all machine code, whatever its source. Raises ConfigError if none can be used safely."""
     folder = _place() / "quorisk"
     try:
         for each in reversed((folder, *folder.parents)):
@@ -43,8 +43,8 @@ def cache_folder() -> Path:
 
 
 def _check_owners(place: Path, folder: Path) -> None:
-    """Raises ConfigError if others could put code of theirs into the cache's folder by way of this place: of the folder
-    itself by writing there, of one around it by putting another one there, which they cannot where it is sticky."""
+    """Raises ConfigError if other users could put code into the cache's folder by way of this place: into the folder
+    itself by writing there, into one around it by replacing the folder, which a sticky bit prevents."""
     found = place.stat()
     around = "" if place == folder else f" (around {folder})"
     if found.st_uid not in (os.geteuid(), 0):
@@ -60,7 +60,7 @@ def _unusable(why: str) -> ConfigError:
 
 
 def _place() -> Path:
-    """What the cache's folder lies in: as the environment says, else `~/.cache`. Raises ConfigError."""
+    """Returns the parent of the cache's folder: as the environment says, else `~/.cache`. Raises ConfigError."""
     if given := os.environ.get(_VARIABLE):
         return Path(given).absolute()
     shared = os.environ.get("XDG_CACHE_HOME", "")
@@ -88,7 +88,7 @@ def write(path: Path, content: bytes) -> None:
 
 
 def read(path: Path) -> bytes | None:
-    """What `write` wrote; None if there is nothing, or not what was written."""
+    """Returns the content that `write` wrote; None if the file is missing or damaged."""
     try:
         whole = path.read_bytes()
     except OSError:
@@ -103,7 +103,7 @@ def _checksum(path: Path, content: bytes) -> bytes:
 
 @contextmanager
 def alone(path: Path) -> Iterator[None]:
-    """Has one thread of one process at a time make what is kept at `path`, while others that need it wait; all make it
+    """Lets one thread of one process at a time make what is kept at `path`, while others that need it wait; all make it
     if there is no disk to lock."""
     lock = path.with_suffix(".lock")
     with ExitStack() as stack:
@@ -118,7 +118,7 @@ def alone(path: Path) -> Iterator[None]:
 class _Files(IndexDataCacheFile):
     """Numba's files of one function, with checksums.
 
-    Two processes may each give their code the same file's name, which then has the code of either: it says whose.
+    Two processes may give their code the same file name: the file then has the code of one, and says of which.
     """
 
     def save(self, key: Any, data: Any) -> None:
@@ -152,15 +152,15 @@ class _Cache(FunctionCache):
         stamp = self._impl.locator.get_source_stamp()
         self._cache_file = _Files(self._cache_path, self._impl.filename_base, stamp)
         self.turn = ExitStack()
-        """To be closed once there is code, made here or elsewhere, or will be none."""
+        """Lock on the code's file, closed once there is code, made here or elsewhere, or there will be none."""
 
     def is_on_disk(self) -> bool:
         """Whether there is code of the function for any types."""
         return Path(self._cache_file._index_path).exists()
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """The code on disk, also if another process is making it; None if the caller has to make it, whose turn it is
-        then."""
+        """Returns the code on disk, after waiting for another process that is making it; None if it is the caller's
+        turn to make it."""
         found = super().load_overload(sig, target_context)
         if found is None:
             self.turn.enter_context(alone(Path(self._cache_path) / self._impl.filename_base))
@@ -179,7 +179,7 @@ def is_at_hand(compiled: Any) -> bool:
 
 
 def kept(compiled: Any) -> Any:
-    """A function of Numba's whose machine code is kept on disk from now on, if the disk takes anything."""
+    """Makes a function of Numba's keep its machine code on disk from now on, if the disk can be written."""
     with suppress(RuntimeError):  # which is how Numba says that it cannot write there
         cache = compiled._cache = _Cache(compiled.py_func)
         to_code = compiled.compile

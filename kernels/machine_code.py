@@ -1,6 +1,6 @@
-"""What the operations of `kernels.ops` are in code that Numba compiles, and which functions such code may call.
+"""The operations of `kernels.ops` in code that Numba compiles, and the functions that such code may call.
 
-To import this module is what lets `numba.njit` compile what `ops.jitable` marks: `kernels.compiled` does.
+Importing this module lets `numba.njit` compile what `ops.jitable` marks; `kernels.compiled` imports it.
 """
 
 import inspect
@@ -42,7 +42,7 @@ class _Linked(JITCodeLibrary):
 
 @register_pass(mutates_CFG=True, analysis_only=False)
 class _Lowering(NativeLowering):
-    """Makes no machine code of a function by itself, which nobody would run."""
+    """Makes no machine code of a function by itself, which would never run."""
 
     _name = "lowering_to_link"
 
@@ -60,7 +60,7 @@ class _Lowering(NativeLowering):
 
 
 class _ToLink(Compiler):
-    """Numba's compiler, but for that pass."""
+    """Numba's compiler with that pass in place of its own."""
 
     def define_pipelines(self) -> list[Any]:
         (pipeline,) = super().define_pipelines()
@@ -76,14 +76,14 @@ INLINED = {
     "_nrt": False,
     "pipeline_class": _ToLink,
 }
-"""Compiler options of functions that only compiled code calls. Wrappers nobody uses took half of the compile time, and
-machine code of each by itself a third of the rest; counting references to arrays, which such functions are lent and
-never keep, took a fifth of the engine's time."""
+"""Compiler options of functions that only compiled code calls. Unused wrappers took half of the compile time, and
+machine code of each function by itself a third of the rest; counting references to arrays, which such functions borrow
+and never keep, took a fifth of the engine's time."""
 
 
 def emits(signature):
-    """Makes a function that emits LLVM's code one that compiled code may call. `signature` says what it takes and
-    returns, by the types of what it is given.
+    """Makes a function that emits LLVM code callable from compiled code. `signature` returns its Numba signature from
+    the types of the arguments.
 
         @emits(lambda mask: types.int64(types.int64))
         def ctpop(context, builder, call, args): ...
@@ -103,7 +103,7 @@ def emits(signature):
 
 
 class _Marked(list[tuple[Callable[..., Any], bool]]):
-    """`ops.jitables` from now on: whatever is marked is made known to Numba at once."""
+    """`ops.jitables` from now on: each function that is marked is registered with Numba at once."""
 
     def append(self, marked):
         super().append(marked)

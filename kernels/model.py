@@ -11,20 +11,20 @@ from typing import Any, NamedTuple
 from quorisk.kernels.ops import where
 
 COMPLETED, STUCK, LOST, HORIZON, UNFINISHED = range(5)
-"""How a run ended; the first two are what a model's `outcome` may say."""
+"""Outcomes of a run; the first two are those that a model's `outcome` may return."""
 OUTCOMES = ("completed", "stuck", "lost", "horizon", "unfinished")
 
 EXPOSURE, AVAILABILITY = "exposure", "availability"
-"""What a breach may be about, if it is no error; see `Invariant.about`."""
+"""Kinds of breach that are not errors; see `Invariant.about`."""
 ABOUT = ("", EXPOSURE, AVAILABILITY)
 TABLES = ("model", "variant", "faults")
-"""Of an experiment file, that a model's parameters may be in."""
+"""Tables of an experiment file that may hold model parameters."""
 LOST_MESSAGE = "lost message"
-"""The kind of fault that is no action's."""
+"""The kind of fault that belongs to no action."""
 MESSAGE_LOSS = "message_loss"
 """The probability with which messages are lost; a key of `[faults]`, as those of `Model.probabilities` are."""
 EVERYTHING = 64
-"""As `Action.shared`: all instances of the action, in all its words, share its rate."""
+"""Value of `Action.shared` with which all instances of the action, in all its words, share its rate."""
 
 INSTANCE_BITS = 6
 """An instance is word * 64 + bit: the bit's place in the tuple of masks that `Action.enabled` returns."""
@@ -51,29 +51,29 @@ class Action(NamedTuple):
     apply: Callable[[Any, Any, Any, Any], Any]
     """`apply(state, params, instance, lost)`: the next state; `lost` is the subset of `sends` that is lost."""
     fault: str = ""
-    """The kind of fault that it is, such as "lost bookie"; "" if it is none."""
+    """Kind of fault, such as "lost bookie"; "" if the action is no fault."""
     counts: str = ""
-    """What its rate counts, a sentence: who or what does it so often."""
+    """Sentence that says what the rate counts: who or what does it at that rate."""
     shared: int = 1
-    """How many neighbouring instances of a word, aligned, share the rate: one of such a group goes off at the rate,
-    each that is enabled as likely as the others. EVERYTHING if all instances are one group."""
+    """Number of neighbouring instances of a word, aligned, that share the rate: one of such a group goes off at the
+    rate, each that is enabled as likely as the others. EVERYTHING if all instances are one group."""
     lost_with: str = MESSAGE_LOSS
-    """The probability with which each member of `sends` is lost, independently. Members are messages if it is
-    MESSAGE_LOSS; else they are no messages, and are not counted as such."""
+    """Name of the probability with which each member of `sends` is lost, independently. Members are messages if it is
+    MESSAGE_LOSS; others are not counted as messages."""
     needs: tuple[str, ...] = ()
-    """Parameters of which one has to have another value than its default, or it never happens and its rate plays no
-    part. For an action that the model got after its version: without them runs and identities are what they were."""
+    """Parameters of which at least one must differ from its default, or the action never happens and its rate plays no
+    part. For an action added after the model's version: without them runs and identities are what they were."""
     bounds: tuple[str, ...] = ()
-    """Parameters that all have to be above the lowest that is allowed, switches on, or it never happens: how often a
-    fault may happen, whether there is a repair, another client."""
+    """Parameters that must all be above their lowest allowed value, or on if switches, or the action never happens: how
+    often a fault may happen, whether there is a repair, another client."""
     rate: float = 1.0
-    """Its rate where an experiment file gives none."""
+    """Rate where an experiment file gives none."""
     rate_of: str = ""
-    """The action whose rate it then has instead: a part of the specification's action that may have a rate apart."""
+    """Action whose rate is the default instead: for a part of the specification's action that may have its own rate."""
     interval_ms: tuple[str, ...] = ()
-    """Settings of a cluster, in milliseconds, that its rate is one over; files may give one of them instead."""
+    """Settings of a cluster, in milliseconds, whose reciprocal is the rate; files may give one of them instead."""
     only: Condition | None = None
-    """Where it does not hold the action never happens, and a file that gives its rate is told so."""
+    """Condition without which the action never happens; a file that gives the rate all the same is refused."""
 
 
 class Invariant(NamedTuple):
@@ -83,11 +83,11 @@ class Invariant(NamedTuple):
     holds: Callable[[Any, Any], Any]
     data_loss: bool
     about: str = ""
-    """What a breach is, if it is no error: EXPOSURE (another fault would do more harm now than it should; runs add up
-    for how long) or AVAILABILITY (nothing is lost, but something cannot go on)."""
+    """Kind of a breach that is no error: EXPOSURE (another fault would do more harm now than it should; runs add up for
+    how long) or AVAILABILITY (nothing is lost, but something cannot go on)."""
     room: str = ""
-    """The parameter that gives more room, if a breach means that the model has none left: a limit of the model's, which
-    results tell, and refuse where it is met often."""
+    """Parameter that gives more room, if a breach means that a limit of the model is reached: results say how often
+    that happens, and are refused if it is often."""
 
 
 class Parameter(NamedTuple):
@@ -100,22 +100,21 @@ class Parameter(NamedTuple):
     """Integers: lowest and highest. Choices: their names, the default first. None: a switch."""
     doc: str
     history: bool = False
-    """A switch that adds history to the specification's own state; the exhaustive search has it off unless asked."""
+    """A switch that adds history to the specification's own state; off in the exhaustive search unless set."""
     default: Any = None
-    """The value where a file gives none, if it is another than `default_value` would say."""
+    """Value where a file gives none, if it differs from that of the rule in `default_value`."""
     follows: str = ""
-    """The parameter whose value it has where a file gives none; such a point is the one with that value given."""
+    """Parameter whose value is the default; a point that takes it is identical to one with that value given."""
     repair: bool = False
-    """A switch of `faults` that mends what faults did: a mechanism, whose worth an ablation asks for where it is on."""
+    """A switch of `faults` that mends what faults did: a mechanism, which ablations turn off where it is on."""
     called: tuple[str, ...] = ()
-    """The cluster's own names of it, which files may use as well."""
+    """Names that the cluster itself has for it, which files may use as well."""
     spelled: tuple[tuple[int, Any], ...] = ()
-    """Values that the cluster has for it, each with the one that it is here; files may use them as well."""
+    """Pairs of a value as the cluster has it and the same value here; files may use both."""
     formerly: str = ""
-    """What it was called before: a file that still calls it so is told."""
+    """Former name: files may still use it, and get a note with the new one."""
     later: bool = False
-    """The model got it after its version: where it has its default, points are what they were, and so is their
-    identity."""
+    """Whether the model got it after its version: at its default, points and their identities are what they were."""
 
     @property
     def default_value(self) -> Any:
@@ -142,26 +141,26 @@ def switch(name: str, doc: str, table: str = "variant", **more: Any) -> Paramete
 
 
 class Probability(NamedTuple):
-    """A key of `[faults]`: with which probability each member of some actions' subsets is lost; 0 by default."""
+    """A key of `[faults]`: the probability that a member of some actions' subsets is lost; 0 by default."""
 
     name: str
     doc: str
 
 
 def one_choice(params: Any) -> int:
-    """What most protocols have for `initial_choices`: one initial state."""
+    """`initial_choices` of most protocols: one initial state."""
     return 1
 
 
 class Alike(NamedTuple):
     """Things of a model that are alike, such as its bookies: no step and no invariant tells one from another.
 
-    If two of them change places in a state, all that can happen from there is the same, but for their numbers. So of
-    all states that come of one by such changes, a head (`kernels.states.head`) keeps one.
+    If two of them change places in a state, all that can happen from there is the same, except for their numbers. So a
+    head (`kernels.states.head`) keeps one of all states that such changes turn into each other.
     """
 
     most: int
-    """The things that a state has room for."""
+    """Number of such things that a state has room for."""
     number: Callable[[Any], int]
     """`number(params)`: how many of them, counted from the first, are alike; 0 if something tells them apart."""
     bits: Any
@@ -170,16 +169,16 @@ class Alike(NamedTuple):
 
 
 class Margin(NamedTuple):
-    """How far a state is from any loss, in faults of one kind: what bounds losses on paths that nobody follows."""
+    """Distance of a state from any loss, in faults of one kind: it bounds losses on paths that are not followed."""
 
     fault: str
-    """The action, which loses no members of a subset."""
+    """Action that is the fault; it loses no members of a subset."""
     most: Callable[[Any], int]
     """`most(params)`: the instances of it that may be enabled at a time; 0 if `needed` does not hold with these. If not
     0, heads follow the fault first."""
     needed: Callable[[Any, Any], Any]
-    """`needed(state, params)`: so many more of them come before a loss, at least. 0 where a data-loss invariant is
-    broken; the fault takes 1 away at most, and no other step takes any."""
+    """`needed(state, params)`: the number of them that still have to come before a loss, at least. 0 where a data-loss
+    invariant is broken; the fault lowers it by 1 at most, and no other step lowers it."""
 
 
 class Model(NamedTuple):
@@ -191,34 +190,34 @@ class Model(NamedTuple):
     parameters: tuple[Parameter, ...]
     conditions: tuple[Condition, ...]
     make_params: Callable[[Mapping[str, Any]], Any]
-    """From the values of `parameters` (checked) to `Params`, a NamedTuple of integers."""
+    """`make_params(values)`: `Params`, a NamedTuple of integers, from the checked values of `parameters`."""
     initial: Callable[[Any, Any], Any]
     """`initial(params, choice)`: the initial state number `choice`."""
     actions: tuple[Action, ...]
-    """In the specification's order."""
+    """Actions in the specification's order."""
     invariants: tuple[Invariant, ...]
     outcome: Callable[[Any, Any], Any]
     """`outcome(state, params)`: COMPLETED or STUCK, for a state in which nothing is enabled."""
     widths: Any
     """A state whose integers are the bits that each field needs: how the search packs states."""
     max_sends: int
-    """Members of `sends` of one action instance at most: its bits 0 to max_sends - 1."""
+    """Largest number of members of `sends` of one action instance: its bits 0 to max_sends - 1."""
     initial_choices: Callable[[Any], int] = one_choice
     """`initial_choices(params)`: the number of initial states."""
     limits: tuple[str, ...] = ()
-    """What the model leaves out, a sentence each: it stands wherever a number of the model's does."""
+    """Omissions of the model, a sentence each, which stand wherever a number of the model does."""
     forget: Callable[[Any, Any], Any] | None = None
-    """`forget(state, params)`: the state without what no step and no invariant asks for any more. What can happen from
-    there, apart from steps that only change such things, is as likely as before. Heads keep such states alone."""
+    """`forget(state, params)`: the state without what no step and no invariant reads any more. What can happen from
+    there, apart from steps that only change such things, is as likely as before. Heads keep only such states."""
     alike: Alike | None = None
     """Its things that are alike, if it has any."""
     margin: Margin | None = None
-    """How many faults any loss takes, if that is known."""
+    """Number of faults that any loss takes, if it is known."""
     probabilities: tuple[Probability, ...] = ()
-    """Those besides MESSAGE_LOSS that its actions are `lost_with`."""
+    """Probabilities besides MESSAGE_LOSS that its actions are `lost_with`."""
     lost_records: Callable[[Any, Any, Any, Any, Any], float] | None = None
-    """`lost_records(actions, state, params, rates, steps)`: how many records a run loses that ends as it loses some,
-    with `continuous_writes`, by its initial state and its steps (`paths.Step`), each with its time."""
+    """`lost_records(actions, state, params, rates, steps)`: the number of records lost, with `continuous_writes`, by a
+    run that ends in a loss, from its initial state and its steps (`paths.Step`), each with its time."""
 
 
 def with_defaults(model: Model, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -228,7 +227,7 @@ def with_defaults(model: Model, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def smallest_params(model: Model) -> Any:
-    """`Params` of the smallest sizes and the defaults: what compiled code takes the types of params and states from."""
+    """`Params` of the smallest sizes and the defaults: compiled code takes the types of params and states from them."""
     return model.make_params({p.name: p.allowed[0] if p.allowed else p.default_value for p in model.parameters})
 
 
@@ -289,7 +288,7 @@ def fault_kinds(model: Model) -> tuple[str, ...]:
 
 
 def fault_bits(model: Model) -> tuple[int, ...]:
-    """By action: the bit of its kind in a run's `met_mask`, 0 if it is no fault."""
+    """Returns, by action, the bit of its kind in a run's `met_mask`; 0 if it is no fault."""
     kinds = fault_kinds(model)
     return tuple(1 << kinds.index(action.fault) if action.fault else 0 for action in model.actions)
 
@@ -316,7 +315,7 @@ def sends_one(state, params, instance):
 
 
 def action(enabled: Any, fault: str = "", *, sends: Any = sends_nothing, **more: Any) -> Callable[[Any], Action]:
-    """Decorator of an effect (`Action.apply`): makes it the action of its name, of which its docstring is `counts`.
+    """Decorator of an effect (`Action.apply`): makes it the action of its name, with its docstring as `counts`.
 
     With a guard of `instances.each`, `sends` and the effect take the instance as the guard does.
     """
@@ -333,7 +332,7 @@ def action(enabled: Any, fault: str = "", *, sends: Any = sends_nothing, **more:
 
 
 def _of_indices(function: Any, unpacked: Any) -> Any:
-    """`sends` or `apply` of an instance's number, of one that takes its indices."""
+    """Makes a `sends` or `apply` that takes an instance's number from one that takes its indices."""
 
     def of_instance(state, params, instance, *lost):
         return function(state, params, *unpacked(instance), *lost)
@@ -344,8 +343,8 @@ def _of_indices(function: Any, unpacked: Any) -> Any:
 def in_normal_form(normal_form: Callable[[Any, Any], Any], action: Action) -> Action:
     """An action after which the state is brought to its normal form, if `params.continuous_writes` is not 0.
 
-    `normal_form(state, params)` is a state from which everything happens as likely as from `state`, for all that any
-    invariant tells: so `Model` has continuous writes, of which neighbours with the same fate are one.
+    `normal_form(state, params)` is a state from which everything that invariants can tell is as likely as from `state`:
+    it merges neighbouring records with the same fate, so that a `Model` may have continuous writes.
     """
 
     def apply(state: Any, params: Any, instance: Any, lost: Any) -> Any:

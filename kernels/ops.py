@@ -3,7 +3,7 @@
 A protocol's functions are plain Python over 64-bit signed integers and NamedTuples of them. Called with Python integers
 they compute (traces of runs); called with expressions they become machine code, or arrays of XLA's (`kernels.tracing`).
 Fields use at most 63 bits, so that `>>` never meets a sign bit. In code that Numba itself compiles, the operations are
-what `kernels.machine_code` says. Random numbers are made and runs are added up with them, too, of arrays as well.
+those of `kernels.machine_code`. Random numbers and tallies are computed with them too, also on arrays.
 """
 
 from collections.abc import Callable
@@ -15,8 +15,8 @@ T = TypeVar("T")
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 jitables: list[tuple[Callable[..., Any], bool]] = []
-"""What `jitable` has marked, and whether it is inlined. `kernels.machine_code`, loaded where something is compiled,
-tells Numba of all of them."""
+"""Functions that `jitable` has marked, and whether each is inlined. `kernels.machine_code`, loaded where something is
+compiled, registers all of them with Numba."""
 
 
 def jitable(function: Function) -> Function:
@@ -26,13 +26,13 @@ def jitable(function: Function) -> Function:
 
 
 def jitable_apart(function: Function) -> Function:
-    """`jitable` for what is rarely called: as code of its own, it takes no registers from the loop that may call it."""
+    """`jitable` for a function that is rarely called: as separate code it takes no registers from the calling loop."""
     jitables.append((function, False))
     return function
 
 
 def _made_by(op: str, swapped: bool = False) -> Any:
-    """The operator of traced values that is this operation."""
+    """Makes the method of `Traced` that is this operation."""
 
     def operator(self, other):
         return self.make(op, other, self) if swapped else self.make(op, self, other)
@@ -41,12 +41,12 @@ def _made_by(op: str, swapped: bool = False) -> Any:
 
 
 class Traced:
-    """A value that `kernels.tracing` follows through a protocol's functions: what is done to it, `make` makes."""
+    """A value that `kernels.tracing` follows through a protocol's functions: each operation on it calls `make`."""
 
     __slots__ = ()
 
     def make(self, op: str, *args: Any) -> Any:
-        """What an operation makes of values, of which this is one."""
+        """Returns the result of an operation on values, one of which is this one."""
         raise NotImplementedError
 
     __and__ = __rand__ = _made_by("and")
@@ -135,7 +135,7 @@ def leading_zeros(mask: Any) -> Any:
 
 
 def as_int64(value: Any) -> Any:
-    """The same bits as a signed integer; of a floating-point number what is before the point."""
+    """The same bits as a signed integer; a floating-point number is truncated."""
     if isinstance(value, int | float | np.integer):
         return int(value)
     if isinstance(value, Traced):
@@ -165,7 +165,7 @@ def deposit(word: int, mask: int) -> int:
 
 
 def bits(mask: int) -> list[int]:
-    """The places of the bits set in a mask, lowest first. Plain Python alone: for what is told, not for what is run."""
+    """The places of the bits set in a mask, lowest first. Plain Python only: never compiled or traced."""
     found = []
     while mask > 0:
         found.append((mask & -mask).bit_length() - 1)

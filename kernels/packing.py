@@ -1,9 +1,9 @@
 """States as rows of as few 64-bit words as tell them apart: the bits in which they differ, and no others.
 
 A wide row has the bits that `Model.widths` declares for the largest sizes; a configuration uses few of them. Which ones
-vary is seen, not told: a layout knows what the states so far have in common, and a state that differs from them
-elsewhere makes it wider (`widened`), whereupon all rows are written anew. The varying bits of a word of the wide row
-are rotated to where they hit no other's in a word of the narrow row: an `and`, a rotation and an `or` a word.
+vary is observed, not declared: a layout records what the states so far have in common. A state that differs from them
+elsewhere makes the layout wider (`widened`), and all rows are written anew. The varying bits of a word of the wide row
+are rotated to free places in a word of the narrow row: an `and`, a rotation and an `or` for each word.
 """
 
 from collections.abc import Sequence
@@ -70,9 +70,9 @@ def columns(rows: np.ndarray, layout: "Layout", widths: Any) -> list[np.ndarray]
 
 
 class Layout(NamedTuple):
-    """Where a row has which bits of a wide row; a piece is what varies of one word of the wide row.
+    """Places of a wide row's bits in a row; a piece is the varying bits of one word of the wide row.
 
-    All unsigned: for a signed index compiled code first asks whether it counts from the end.
+    All unsigned: for a signed index compiled code first checks whether it counts from the end.
     """
 
     base: np.ndarray  # uint64 by wide word: the bits that all states have in common
@@ -80,7 +80,7 @@ class Layout(NamedTuple):
     source: np.ndarray  # uint64 by piece: the wide word whose bits they are; pieces are in the order of their words
     vary: np.ndarray  # uint64 by piece: mask of those bits
     turn: np.ndarray  # uint64 by piece: the rotation to the left that takes them to their place, below 64
-    last: np.ndarray  # uint64 by word of a row: how many pieces it and the words before it have
+    last: np.ndarray  # uint64 by word of a row: the number of pieces of it and the words before it
 
     @property
     def num_words(self) -> int:
@@ -88,7 +88,7 @@ class Layout(NamedTuple):
         return len(self.last)
 
     def by_source(self) -> np.ndarray:
-        """uint64 by wide word: the mask of what varies of it, the word of a row that has it, and its rotation."""
+        """uint64 by wide word: the mask of its varying bits, the word of a row that has them, and their rotation."""
         found = np.zeros((len(self.base), 3), np.uint64)
         word = np.searchsorted(self.last, np.arange(len(self.source), dtype=np.uint64), "right")
         found[self.source] = np.array([self.vary, word.astype(np.uint64), self.turn]).T
@@ -106,7 +106,7 @@ def widened(layout: Layout, wide: np.ndarray) -> Layout:
 
 
 def _layout(base: np.ndarray, fixed: np.ndarray, num_words: int) -> Layout:
-    """First fit, the words with the most varying bits first."""
+    """Places words by first fit, those with the most varying bits first."""
     pieces, num_words = _pieces(tuple(~int(mask) & _WORD for mask in fixed), num_words)
     words, sources, turns = np.array(pieces, np.uint64).reshape(-1, 3).T
     last = np.searchsorted(words, np.arange(num_words, dtype=np.uint64), "right").astype(np.uint64)
@@ -115,8 +115,8 @@ def _layout(base: np.ndarray, fixed: np.ndarray, num_words: int) -> Layout:
 
 @lru_cache(maxsize=1 << 12)  # searches of one model at other rates ask for the same ones again
 def _pieces(vary: tuple[int, ...], num_words: int) -> tuple[list[tuple[int, int, int]], int]:
-    """Of each piece the word of a row, the word of the wide row and the rotation, in order; and how many words rows
-    have, which are `num_words` or more."""
+    """Returns (word of a row, word of the wide row, rotation) of each piece, in order, and the number of words of a
+    row, which is `num_words` or more."""
     used, pieces = [0] * num_words, []
     for source in sorted((i for i, mask in enumerate(vary) if mask), key=lambda i: -vary[i].bit_count()):
         word, turn = _place(vary[source], used)
@@ -128,7 +128,7 @@ def _pieces(vary: tuple[int, ...], num_words: int) -> tuple[list[tuple[int, int,
 
 
 def _place(mask: int, used: Sequence[int]) -> tuple[int, int]:
-    """The first word, and the rotation, at which a mask hits nothing that is there; a new word if there is none."""
+    """Returns the first word, and the rotation, at which a mask hits no used bit; a new word if there is none."""
     for word, taken in enumerate(used):
         hits = 0  # bit i: rotated by i, it hits something
         for bit in bits(mask):
@@ -165,7 +165,7 @@ def spread(row, layout, wide):
 
 @jitable
 def respread(row, layout, wide):
-    """Does what `spread` does, where there is the wide row of another state."""
+    """Does what `spread` does, over the wide row of another state."""
     piece = np.uint64(0)
     for word in range(len(row)):
         while piece < layout.last[word]:
@@ -176,7 +176,7 @@ def respread(row, layout, wide):
 
 @jitable
 def _turned(word, turn):
-    """Rotated to the left by 0 to 64."""
+    """Rotates a word to the left by 0 to 64 bits."""
     return word << (turn & np.uint64(63)) | word >> (np.uint64(64) - turn & np.uint64(63))
 
 

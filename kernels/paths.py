@@ -1,4 +1,4 @@
-"""What a model does step by step, in plain Python: for traces, where one run matters and not the speed."""
+"""The steps of a model in plain Python: for traces, where one run matters and not the speed."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""The rule of a step: what is drawn, by which weight, which instance that is, and with which probability it loses what.
+"""The rule of a step: the weights of a draw, the instance drawn, and the probability of each loss.
 
 The engines, the replay of their runs and the chain take it from here: as data, or as functions over 64-bit integers
 that compute in plain Python, in code that Numba compiles, and when they are traced.
@@ -18,8 +18,8 @@ from quorisk.kernels.model import EVERYTHING, INSTANCE_BITS, MESSAGE_LOSS, Actio
 from quorisk.kernels.ops import jitable, nth_bit_branch_free, popcount, where
 
 PICK_BITS = 53
-"""Of the random number that picks a member: times the number of members it stays below 2**63, and each member is as
-likely as the others to within 2**-53."""
+"""Bits of the random number that picks a member: its product with the number of members stays below 2**63, and each
+member is as likely as the others to within 2**-53."""
 _WORD_BITS = 1 << INSTANCE_BITS
 
 
@@ -41,12 +41,12 @@ def loss_names(model: Model) -> tuple[str, ...]:
 
 @cache
 def losses(model: Model) -> tuple[int, ...]:
-    """By action: the place in `loss_names` of the probability with which it loses what; 0 if that is messages."""
+    """Returns, by action, the place in `loss_names` of the probability of its losses; 0 if it loses messages."""
     return tuple(loss_names(model).index(action.lost_with) for action in model.actions)
 
 
 def groups(action: Action, masks: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Words of an action's groups that have a member enabled, each by its lowest bit; `masks` is what is enabled."""
+    """Words of an action's groups with a member enabled, each by its lowest bit; `masks` are the enabled instances."""
     if action.shared == 1:
         return masks
     if action.shared == EVERYTHING:
@@ -55,7 +55,7 @@ def groups(action: Action, masks: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def member(action: Action, masks: tuple[Any, ...], group: Any, pick: Any) -> Any:
-    """The instance that goes off of a group, known by its first instance, if `pick`, below 2**PICK_BITS, is drawn."""
+    """Returns the instance of a group, given by its first, that goes off if `pick`, below 2**PICK_BITS, is drawn."""
     if action.shared == 1:
         return group
     if action.shared == EVERYTHING:
@@ -95,5 +95,5 @@ def nonempty_rows(mask, size, every):
 
 @jitable
 def num_members(mask, bit, size):
-    """The number of bits set in the row of `size` bits, of a word, in which a bit is."""
+    """Returns the number of bits set in the row of `size` bits of a word that `bit` lies in."""
     return popcount(mask >> bit - bit % size & (2 << size - 1) - 1)

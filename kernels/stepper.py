@@ -1,7 +1,7 @@
 """A model's guards and effects as the few functions with which compiled code steps it.
 
 Numba never sees a protocol's functions. They are traced (`kernels.tracing.general`), and what they compute is emitted
-as machine code at the place where compiled code asks for it: several times faster to compile than each of them by
+as machine code at the place where compiled code calls it. This compiles several times faster than each function by
 itself, and what two guards share is computed once.
 """
 
@@ -22,7 +22,7 @@ from quorisk.kernels.tracing.machine import I64, Value, constant
 from quorisk.kernels.tracing.machine import intrinsic as intrinsic_of
 
 _INTS = types.int64, types.int64, types.int64
-"""Of an action, its instance, and what is lost or drawn."""
+"""Types of an action, its instance, and what is lost or drawn."""
 
 
 class Stepper(NamedTuple):
@@ -41,7 +41,7 @@ class Stepper(NamedTuple):
     sends: Any
     """`sends(state, params, action, instance)`: mask of what may be lost, such as the messages that would be sent."""
     sends_of: Any
-    """`sends_of(wide, params, action, instance)`: what `sends` says, of the state of a wide row."""
+    """`sends_of(wide, params, action, instance)`: `sends` in the state of a wide row."""
     effect_of: Any
     """`effect_of(wide, params, action, instance, lost)`: the state after that of a wide row."""
     change: Any
@@ -55,13 +55,13 @@ class Stepper(NamedTuple):
     """`take(state, params, action, instance, fates)`: the next state, the number of messages sent, and a mask of those
     lost. Member j of the subset, counted from the lowest bit, is lost if bit j of `fates` is set."""
     forget: Any
-    """`forget(state, params)`: the state without what nothing asks for any more."""
+    """`forget(state, params)`: see `Model.forget`; the state itself if the model has none."""
     needed: Any
     """`needed(state, params)`: the faults that have to come before a loss; see `model.Margin`."""
     broken: Any
     """`broken(state, params)`: bit i is set if invariant i does not hold."""
     outcome: Any
-    """`outcome(state, params)`: how a run ends in which nothing is enabled."""
+    """`outcome(state, params)`: the outcome of a run that ends there since nothing is enabled."""
 
 
 @cache
@@ -151,7 +151,7 @@ def _member(emit: Emit) -> Any:
 
 
 def _sends(emit: Emit, of_row: bool) -> Any:
-    """`sends`, or `sends_of`, which refuses more than the model says there may be."""
+    """Makes `sends`, or `sends_of`, which refuses more members than `Model.max_sends`."""
 
     @emits(lambda given, params, action, instance: types.int64(given, params, types.int64, types.int64))
     def sends(context, builder, call, args):

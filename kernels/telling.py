@@ -1,4 +1,4 @@
-"""What a protocol says of its steps for people to read. The protocol's words stand in its own module alone; what
+"""Descriptions of a protocol's steps for people to read. A protocol's words stand only in its own module; code that
 draws or prints them knows no protocol."""
 
 from collections.abc import Iterable
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Protocol
 
 
 class Message(NamedTuple):
-    """From one participant to another; two that are equal are the same message."""
+    """A message from one participant to another; two that are equal are the same message."""
 
     sender: str
     receiver: str
@@ -14,14 +14,14 @@ class Message(NamedTuple):
 
 
 class Note(NamedTuple):
-    """What became of the participants that it stands over."""
+    """A remark about the participants that it stands over."""
 
     over: tuple[str, ...]
     text: str
 
 
 class Told(NamedTuple):
-    """One step."""
+    """The description of one step."""
 
     words: str
     """A sentence: who did what."""
@@ -47,16 +47,16 @@ class Set(NamedTuple):
 
 
 class Teller(Protocol):
-    """What the module has that puts a protocol's steps into words."""
+    """Interface of a protocol's module that puts its steps into words."""
 
     def participants(self, params: Any) -> tuple[str, ...]:
-        """All who may take part, in the order in which to draw them."""
+        """Returns all that may take part, in the order in which to draw them."""
 
     def tell(self, state: Any, params: Any, action: str, instance: int, after: Any) -> Told:
-        """The step from `state` to `after` that this action made."""
+        """Describes the step from `state` to `after` that this action made."""
 
     def verdict(self, state: Any, params: Any, invariant: str) -> str:
-        """How a state breaks an invariant: a sentence."""
+        """Says in a sentence how a state breaks an invariant."""
 
     def variables(self, state: Any, params: Any) -> Any:
         """The specification's variables, as a named tuple or a mapping.
