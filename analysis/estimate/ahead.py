@@ -1,4 +1,4 @@
-"""What heads need is compiled in processes of its own, while this one compiles and runs something else."""
+"""Compilation for heads in processes of its own, while this one compiles and runs something else."""
 
 import os
 import pickle
@@ -19,20 +19,20 @@ from quorisk.kernels.states.exits import exits_of, from_exits
 from quorisk.kernels.states.head import Head, compile_common
 
 _HEAD, _BEGUN = "head", "head-begun"
-"""What is ready where all of it is compiled, or where a machine began to help with it."""
+"""Marks on a machine (`kernels.compiled.once`): all code for heads is compiled, and helpers began to compile it."""
 _MEMORY_BYTES = 1 << 25
 
 
 def compile_head(protocol: str, point: Point) -> None:
-    """Compiles what a protocol's heads need, unless that was done on this machine before."""
+    """Compiles the code that a protocol's heads need, unless that was done on this machine before."""
     once(_HEAD, protocol, lambda: _compile(registry.load(protocol), point))
 
 
 @contextmanager
 def compiling_head(protocol: str, points: Sequence[GridPoint]) -> Iterator[None]:
-    """Has another process do so during the body, where points are to have heads and there is a core for it.
+    """Has another process call `compile_head` during the body, if points are to have heads and a core is free.
 
-    Whoever needs a function that is being compiled waits for it (`kernels.keeping.alone`). If the process fails, this
+    A process waits for functions that another is compiling (`kernels.keeping.alone`). If the other process fails, this
     one compiles what it needs itself, and says what is wrong.
     """
     is_wanted = bool(points) and not is_ready(_HEAD, protocol)
@@ -42,7 +42,7 @@ def compiling_head(protocol: str, points: Sequence[GridPoint]) -> Iterator[None]
 
 @contextmanager
 def helping_with_head(model: Model, point: Point) -> Iterator[None]:
-    """Has other processes compile what the body, which solves a head, needs last, if none of this machine began to.
+    """Has other processes compile what the body, which solves a head, needs last, unless some on this machine began to.
 
     They end with the body, which may need less than they compile.
     """
@@ -72,7 +72,7 @@ def _compile(model: Model, point: Point) -> None:
 
 @contextmanager
 def _processes(*work: Callable[[str, Point], None], protocol: str, point: Point) -> Iterator[None]:
-    """Has all work done during the body, one after another where there are not cores for a process each."""
+    """Has other processes do all work during the body; those share work where cores are too few for a process each."""
     num = min(len(work), num_cores() - 1)
     started = [_started([each.__name__ for each in work[i::num]], protocol, point) for i in range(num)]
     try:
@@ -84,7 +84,7 @@ def _processes(*work: Callable[[str, Point], None], protocol: str, point: Point)
 
 
 def _started(names: Sequence[str], protocol: str, point: Point) -> subprocess.Popen[bytes] | None:
-    """The process; None if there can be none."""
+    """A process that does the work of these names; None if it cannot be started."""
     # It imports what this process imports, whatever lies in the current folder.
     path = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONSAFEPATH": "1"}
     command, pipe, nowhere = [sys.executable, "-m", __name__], subprocess.PIPE, subprocess.DEVNULL

@@ -1,4 +1,4 @@
-"""How many records an incident loses where producers write all the time: runs that lost some are made once more."""
+"""Records that an incident loses where producers write all the time: runs that lost some are made once more."""
 
 import math
 import statistics
@@ -9,12 +9,12 @@ from quorisk.analysis.experiment.config import Experiment
 from quorisk.kernels.engines.rerun import rerun
 
 MOST_RUNS = 50
-"""Runs that lost data in which records are counted."""
+"""Most runs that lost data in which records are counted."""
 
 
 def with_amount(experiment: Experiment, result: Estimate) -> Estimate:
-    """Returns an estimate of the experiment's one point, with how many records are lost if the model tells it and two
-    runs from the beginning lost data at least."""
+    """Returns an estimate of the experiment's one point, with the number of records lost if the model can count them
+    and at least two runs from the beginning lost data."""
     model, point, run = experiment.model, experiment.points[0].point, experiment.run
     if not (model.lost_records and point.values["continuous_writes"] and result.outcomes["lost"] > 1):
         return result

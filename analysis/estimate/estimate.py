@@ -1,4 +1,4 @@
-"""How likely one configuration is to break each invariant, by random runs."""
+"""Probabilities that one configuration breaks each invariant, by random runs."""
 
 import math
 import time
@@ -21,13 +21,13 @@ from quorisk.kernels.model import LOST, OUTCOMES, UNFINISHED, Model, loses_messa
 from quorisk.say.quantities import say_rate, say_time
 
 FEWEST_TICKS = 1000
-"""A mean of fewer ticks is not given: each time is rounded down to a whole number of them."""
+"""Fewest ticks of a mean time that is given: each time is rounded down to a whole number of them."""
 MOST_WITHOUT_ROOM = 0.05
 """Share of runs that may use up a model's room where a parameter gives more."""
 
 
 class Risk(NamedTuple):
-    """How often something was lost, and how often it may be."""
+    """Probability that something is lost, with its interval, and the runs in which it was lost."""
 
     losses: int
     """The runs in which it was lost; with a head, only those from its exits count if it is data loss, and only those
@@ -54,7 +54,7 @@ class MetFaults(NamedTuple):
 
 
 class Exposure(NamedTuple):
-    """How long an invariant whose breach is exposure stayed broken."""
+    """Time for which an invariant whose breach is exposure stayed broken."""
 
     runs: int
     """The runs that broke it."""
@@ -63,17 +63,17 @@ class Exposure(NamedTuple):
 
 
 class Amount(NamedTuple):
-    """Records that a run loses that loses any, on average, with the ends of Student's interval."""
+    """Mean number of records lost in runs that lose any, with the ends of Student's interval."""
 
     mean: float
     low: float
     high: float
     runs: int
-    """In which they were counted."""
+    """Number of runs in which they were counted."""
 
 
 class Estimate(NamedTuple):
-    """What the runs of one configuration say."""
+    """Estimates for one configuration from its runs."""
 
     protocol: str
     point_id: str
@@ -100,9 +100,9 @@ class Estimate(NamedTuple):
     mean_time_to_loss: float | None
     """The mean model time until runs lost data; None if no run did, or if times are too short or too long to count."""
     losses_by_faults: list[MetFaults]
-    """What the losses are made of, the largest share first."""
+    """Losses by the faults that their runs met, the largest share first."""
     exposures: dict[str, Exposure]
-    """How long entries were exposed, by invariant whose breach is exposure."""
+    """Times for which entries were exposed, by invariant whose breach is exposure."""
     compile_s: float
     """Seconds until the engine was compiled, or loaded from the cache on disk."""
     seconds: float
@@ -110,7 +110,7 @@ class Estimate(NamedTuple):
     steps_per_s: float
     runs_per_s: float
     head: rare.HeadPart | None
-    """What was solved exactly; None if all losses were counted."""
+    """The part that was solved exactly; None if all losses were counted."""
     assumptions: list[str]
     amount: Amount | None = None
     """See `amounts.with_amount`."""
@@ -119,7 +119,7 @@ class Estimate(NamedTuple):
 
 
 def _of_head(found: method.Rare) -> list[str]:
-    """What a head's answer rests on, and what each of its runs that was cut off costs."""
+    """Assumption of a head's answer, with the cost of each of its runs that was cut off."""
     cut_off, runs = found.tail.outcomes[OUTCOMES[UNFINISHED]], found.tail.runs
     if not cut_off:
         return [rare.ASSUMPTION]
@@ -146,7 +146,7 @@ def estimate(
 
     `run.method` says whether all is counted, or the likeliest paths are solved exactly, within `memory_bytes`.
     `progress` is called with the number of runs that ended since its last call. While the likeliest paths are solved,
-    `solving` is called with their transitions so far, and how many there may be; an interval as narrow as `enough` ends
+    `solving` is called with the numbers of their transitions so far and at most; an interval as narrow as `enough` ends
     that. Raises ConfigError if there are several points, or if `run.method` cannot be used.
     """
     point, point_id, _ = only_point(experiment)
@@ -201,7 +201,7 @@ def estimate(
 
 
 def method_of(found: Rare | None, run: RunSettings) -> str:
-    """Returns what results call the method of an answer."""
+    """Returns the name of an answer's method in results."""
     if found is None:
         return estimator_of(run).method
     return rare.named(found.known.solved.beyond, found.known.exits is not None, estimator_of(run))
@@ -214,7 +214,7 @@ def _mean_time_to_loss(tally: Tally) -> float | None:
 
 
 def _met(tally: Tally, run: RunSettings) -> list[MetFaults]:
-    """What losses are made of: of so many losses each met one set or another, as so many runs are lost or not."""
+    """Losses by the set of faults met. Each share is estimated among losses as a probability is among runs."""
     lost, estimator = tally.outcomes[OUTCOMES[LOST]], estimator_of(run)
     return [
         MetFaults(sorted(faults), losses, losses / lost, *estimator.interval(losses, lost))
@@ -243,9 +243,9 @@ def risk_of(invariant: str, tally: Tally, run: RunSettings, part: rare.Part | No
 
 
 def room_used_up(experiment: Experiment, point: Point, counted: Tally) -> list[str]:
-    """Returns in how many runs a model had no room left for what was to happen, a sentence each.
+    """Returns the shares of runs in which a model ran out of room, one sentence for each invariant that says so.
 
-    Raises ConfigError where that is more than `MOST_WITHOUT_ROOM` of them, and a parameter gives more.
+    Raises ConfigError where a share is above `MOST_WITHOUT_ROOM`, and a parameter gives more room.
     """
     said = []
     parameters = {parameter.name: parameter for parameter in experiment.model.parameters}
@@ -271,7 +271,7 @@ def data_loss_invariants(model: Model) -> list[str]:
 
 
 def _other_losses(model: Model, point: Point) -> Iterator[str]:
-    """With which probabilities a point loses what is no message."""
+    """Sentences with the probabilities at which a point loses something other than messages."""
     rates = rates_in_force(model, point)
     happens = {action.lost_with for action in model.actions if rates[action.name] > 0}
     for probability in model.probabilities:
@@ -280,7 +280,7 @@ def _other_losses(model: Model, point: Point) -> Iterator[str]:
 
 
 def assumptions(model: Model, point: Point, at_any_time: bool = False) -> list[str]:
-    """Returns what the probabilities of a point rest on, in sentences."""
+    """Returns the assumptions behind the probabilities of a point, in sentences."""
     physical, losing = point.time_unit is not None, data_loss_invariants(model)
     said_time = say_time(point.horizon) if physical else f"model time {point.horizon:g}"
     one = "1 / s" if physical else "1"

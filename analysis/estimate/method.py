@@ -1,7 +1,7 @@
-"""Which method answers for a point: runs from the beginning, or its likeliest paths and the runs that leave them.
+"""Choice of the method for a point: runs from the beginning, or its likeliest paths and the runs that leave them.
 
-`auto` begins with PILOT_RUNS of the runs that are asked for. Where they lose data ENOUGH_LOSSES times the others
-follow, as if there were no other method. Else a head is solved, and where that is not enough runs start from its exits.
+`auto` begins with the first PILOT_RUNS of the runs. If these lose data ENOUGH_LOSSES times, the other runs follow, as
+if there were no other method. Else a head is solved, and where that is not enough runs start from its exits.
 """
 
 import math
@@ -28,24 +28,24 @@ from quorisk.kernels.states.exits import Exits, exits_of, from_exits
 from quorisk.kernels.states.head import Solved
 
 PILOT_RUNS = 1 << 17
-"""Of which `auto` looks at the losses. Whoever asks for fewer runs gets those."""
+"""Runs of the pilot, by whose losses `auto` chooses; it counts where an experiment has fewer runs in all."""
 ENOUGH_LOSSES = 30
-"""Among the pilot's runs: then losses are not rare, and counting them is best."""
+"""Losses among the pilot's runs from which losses are not rare, and counting them is best."""
 MOST_CUT_OFF = PILOT_RUNS // 1000
-"""Of the pilot's runs may be cut off by `run.max_steps` where losses are rare: if more are, they decide, not losses."""
+"""Most of the pilot's runs that `run.max_steps` may cut off where losses are rare: more would decide, not losses."""
 TAIL = 1 << 41
 """Added to the numbers of runs from exits: they share no random numbers with any run from the beginning."""
 HEAD_BYTES = 1 << 30
-"""Memory for a head and its exits, if nothing else is said."""
+"""Default memory for a head and its exits."""
 
 
 class Where(NamedTuple):
-    """What runs a point, and whom it tells."""
+    """One point to run, and how: its engine, threads and progress callback."""
 
     engine: Engine
     model: Model
     points: Points
-    """Of the point alone."""
+    """Points that hold the one point alone."""
     threads: int
     progress: Callable[[int], None] | None
     """Called with the number of runs that ended since its last call."""
@@ -57,7 +57,7 @@ class Made(NamedTuple):
     """Runs that were made."""
 
     sums: list[int]
-    """Of length `num_columns(model)`."""
+    """The runs' tally, of length `num_columns(model)`."""
     runs: int
     stopped: str
     """Why there were no more: `runs` (their number was fixed), `precision` (it was reached), `budget` (it was not, and
@@ -65,7 +65,7 @@ class Made(NamedTuple):
 
 
 class Known(NamedTuple):
-    """What is known of losses too rare to count before anything is sampled."""
+    """Knowledge of losses too rare to count, before anything is sampled: a solved head."""
 
     solved: Solved
     exits: Exits | None
@@ -73,17 +73,17 @@ class Known(NamedTuple):
 
 
 class Rare(NamedTuple):
-    """What is known of losses too rare to count."""
+    """Knowledge of losses too rare to count: a solved head, and the runs from its exits."""
 
     known: Known
     tail: Tally
-    """Of the runs from the exits."""
+    """Tally of the runs from the exits."""
     stopped: str
-    """As in `Made`."""
+    """Reason for no more runs, as in `Made`."""
 
 
 def pilot_runs(point: Point, run: RunSettings) -> int:
-    """After how many runs it is seen whether losses are rare; 0 if they are counted, come what may."""
+    """Returns the number of runs after which it is decided whether losses are rare; 0 if losses are counted anyway."""
     if run.method == "count" or not rare.applies(point, run):
         return 0
     if run.method == "auto":
@@ -97,7 +97,7 @@ def counts(run: RunSettings) -> bool:
 
 
 def is_rare(run: RunSettings, losses: int, hidden: int) -> bool:
-    """Whether a point is to have a head that lost data so often in its pilot, and may have in `hidden` runs more.
+    """Whether a point is to have a head, if its pilot lost data in `losses` runs and may have in `hidden` runs more.
 
     Where `run.max_steps` cuts off many runs the question is about runs cut off, and a head's are not: `auto` counts.
     A few are no matter: upper ends count those from the exits as lost.
@@ -112,7 +112,7 @@ def judged(outcomes: Mapping[str, int], broken: Mapping[str, int], run: RunSetti
 
 
 def unknown_outcomes(run: RunSettings) -> tuple[int, ...]:
-    """Returns how runs end that may hide a loss: one that would have come later."""
+    """Returns the outcomes of runs that may hide a loss: one that would have come later."""
     return (UNFINISHED, HORIZON) if run.at_any_time else (UNFINISHED,)
 
 
@@ -144,8 +144,8 @@ def _make(
 
 
 def most_transitions(run: RunSettings, pilot_steps: int, pilot_runs: int) -> int:
-    """Returns the size at which a point's head stops growing, if the pilot's runs took so many steps: a power of two,
-    so that other runs of the same point, whose mean is nearly the same, nearly always have the same head.
+    """Returns the size at which a point's head stops growing, given the steps of the pilot's runs: a power of two, so
+    that other runs of the same point, whose mean is nearly the same, nearly always have the same head.
     """
     if run.method == "exact":
         return rare.MOST_TRANSITIONS
@@ -165,9 +165,9 @@ def known(
 ) -> Known | None:
     """Returns a point's head of `most` transitions, or fewer, and where runs leave it; None if `run.method` has none.
 
-    A function of these alone: whoever solves it gets the same. `progress` is told of the head's transitions, and how
-    many there may be. Raises ModelError where a protocol that is not Quorisk's own has a head keep states in the place
-    of others that do not go on alike (`kernels.states.lumped`), or is wrong about its margin.
+    A pure function of its arguments. `progress` is called with the head's transitions so far, and with the number that
+    it may have. Raises ModelError where a protocol that is not Quorisk's own has a head keep states in the place of
+    others that do not go on alike (`kernels.states.lumped`), or is wrong about its margin.
     """
     rule = rule_of(run)
     certain = 0.0 if run.method == "exact" else min(rare.CERTAIN, rule.relative if rule else rare.CERTAIN)
@@ -199,7 +199,7 @@ def known(
 
 
 def sampled(solved: Solved, exits: Exits) -> Solved:
-    """Returns what is known of a head whose exits are sampled: where less than F may be lost, B as its runs have it."""
+    """Returns a solved head as sampled from its exits: where less than F may be lost, with B as those runs have it."""
     return solved._replace(beyond=exits.beyond) if solved.beyond < solved.leaves else solved
 
 
@@ -235,7 +235,7 @@ def solve(
 
 
 def _hold_against(model: Model, run: RunSettings, parts: Mapping[str, rare.Part], pilot: Tally, tail: Tally) -> None:
-    """Raises ModelError where the pilot's runs cannot be, if a head and the runs from its exits are right."""
+    """Raises ModelError where the pilot's runs contradict a head and the runs from its exits."""
     for name, part in parts.items():
         asked = run._replace(precision_of=name)
         losses, hidden = judged(pilot.outcomes, pilot.broken, asked)
@@ -250,10 +250,10 @@ def answer(
     memory_bytes: int = HEAD_BYTES,
     solving: Callable[[int, int], None] | None = None,
 ) -> tuple[Made, Rare | None]:
-    """Returns the runs of a point from the beginning, and what is known besides if losses are too rare for them.
+    """Returns the runs of a point from the beginning, and its head with its runs if losses are too rare for those.
 
-    `solving` is told of the head's transitions, and how many there may be. Raises ConfigError if `run.method` cannot be
-    used, and ModelError if what the model declares is wrong.
+    `solving` is called with the head's transitions so far, and with the number that it may have. Raises ConfigError if
+    `run.method` cannot be used, and ModelError if what the model declares is wrong.
     """
     run = experiment.run
     if not (pilot := pilot_runs(point, run)):

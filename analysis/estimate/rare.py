@@ -25,29 +25,29 @@ from quorisk.kernels.states.exits import Exits
 from quorisk.kernels.states.head import NEVER, STOPPED_BY_SIZE, Head, Solved
 
 CERTAIN = 0.02
-"""F or B by L at which nothing is sampled."""
+"""Largest F/L or B/L at which nothing is sampled."""
 PRECISION = 4e-10
-"""How far L, F and the flows of exits may be off, relative to them, all together."""
+"""Bound of the relative errors of L, F and the flows of exits, all together."""
 FEWEST_TRANSITIONS, MOST_TRANSITIONS = 1 << 17, 1 << 27
 PATIENT_TRANSITIONS, PATIENCE = 1 << 22, 8
-"""Where only a bound would come out, a head goes on to so many transitions, which take some ten seconds, or to so many
-times as many as it should have."""
+"""Limits to which a head goes on where only a bound would come out: a number of transitions, which take some ten
+seconds, and a multiple of the number that it should have. The smaller one counts."""
 MOST_RUNS = 1 << 22
-"""From exits, where an interval of some width is enough: they take less time than the head that needs fewer."""
+"""Most runs from exits if an interval of some width is enough: they take less time than the head that needs fewer."""
 SOLVED_A_S = 200_000
-"""Transitions that a core solves in a second, and finds the exits of, at least."""
+"""Fewest transitions that a core solves in a second, and finds the exits of."""
 LITTLE_KNOWN = 0.5
-"""With no loss in the head, and more than so many of the runs leaving it, `auto` counts: it knows no more."""
+"""F above which `auto` counts if there is no loss in the head: such a head knows no more."""
 NONE_LOST = 3.7
-"""Of n runs of which none is lost, P(loss) is below this / n, at 95 %."""
+"""Multiple of 1/n that is the upper end of P(loss), at 95 %, if none of n runs is lost."""
 STEPS_A_TRANSITION = 32
 """Steps of runs that take as long as one transition of a head; a head may take as long as all of the runs."""
 SURE = 1.0 - 1e-10
-"""The confidence of what no honest model is thought to contradict."""
+"""Confidence of checks that no correct model is expected to fail."""
 SMALL = 1 << 14
 """Transitions up to which a head grows on at next to no cost, though it is certain enough."""
 GROWTH = 1.5
-"""By how much a head has grown when it is solved again."""
+"""Factor by which a head grows before it is solved again."""
 ASSUMPTION = "The head counts runs of any length; runs from its exits end after run.max_steps."
 CUT_OFF = "{cut_off:,} of these {runs:,} runs did so; each adds {each:.2g} to the upper end, which counts it as lost."
 EXACT = "exact"
@@ -57,7 +57,7 @@ COUNTED = "counted, within the bounds of an exact head"
 
 
 class HeadPart(NamedTuple):
-    """What is known without sampling, and what it was solved from."""
+    """The solved part of an answer: probabilities known without sampling, and the size of their head."""
 
     cost: int
     """The highest cost of a path in the head, in decades."""
@@ -77,7 +77,7 @@ class HeadPart(NamedTuple):
     runs: int
     """The runs that were made from the exits."""
     losses: int
-    """How many of these runs were lost."""
+    """The number of these runs that were lost."""
     stopped_by: str
     """Why no more was solved exactly: `memory`, `size` (it would have taken too long), or empty if nothing stood in the
     way."""
@@ -124,9 +124,9 @@ class Part(NamedTuple):
         return min(max(losses / runs, low), high), low, high
 
     def agrees(self, losses: int, runs: int, hidden: int, tail: tuple[int, int, int] = (0, 0, 0)) -> bool:
-        """Whether so many of `runs` runs from the beginning may have been lost, and `hidden` more.
+        """Whether the head allows `losses` of `runs` runs from the beginning to be lost, and `hidden` more.
 
-        `tail` is the same of the runs from the exits. False is wrong once in ten thousand million times.
+        `tail` has these three numbers of the runs from the exits. False is wrong once in ten thousand million times.
         """
         sure = Estimator(SURE, 1, False)
         low, high = sure.interval(losses, runs, hidden)
@@ -135,8 +135,8 @@ class Part(NamedTuple):
         return low <= most and least <= high
 
     def hold_against(self, protocol: str, name: str, pilot: tuple[int, int, int], tail: tuple[int, int, int]) -> None:
-        """Raises ModelError where the pilot's runs cannot be, if a head and the runs from its exits are right: of both
-        the numbers that broke `name`, that were made, and that may hide it."""
+        """Raises ModelError where the pilot's runs contradict the head and the runs from its exits. `pilot` and `tail`
+        are the numbers of runs that broke `name`, that were made, and that may hide a breach."""
         if self.agrees(*pilot, tail):
             return
         what = "lost data" if name == DATA_LOSS else f"broke {name}"
@@ -164,7 +164,7 @@ class Part(NamedTuple):
 
     @property
     def slack(self) -> float:
-        """How far the difference of two that share L, F and exits may be off from F times that of their q."""
+        """Bound of the error of F (q_v - q_b) as the difference of two configurations that share L, F and exits."""
         return self.left_out + self.leaves * (4.0 * self.num_exits / UNIT + PRECISION)
 
     def is_precise(self, run: RunSettings, losses: int, runs: int, hidden: int, num_points: int = 1) -> bool:
@@ -176,9 +176,9 @@ class Part(NamedTuple):
 
 
 def parts(model: Model, solved: Solved, exits: Exits | None) -> dict[str, Part]:
-    """Returns what is known of each invariant, and of DATA_LOSS.
+    """Returns the part of each invariant, and of DATA_LOSS.
 
-    Of an invariant whose breach does not end a run, what comes after the head is not sampled: an exit does not tell
+    If the breach of an invariant does not end a run, nothing after the head is sampled for it: an exit does not say
     whether it was broken before. Runs from the beginning do; see `Part.counted`.
     """
     found = {DATA_LOSS: _part(solved.lost, solved.beyond, exits)}
@@ -196,7 +196,7 @@ def _part(inside: float, leaves: float, exits: Exits | None) -> Part:
 
 
 def applies(point: Point, run: RunSettings) -> bool:
-    """Whether a head answers what is asked: it knows no fixed time, nor what would come after a lifetime."""
+    """Whether a head can answer for a point: it knows no fixed time, nor what would come after a lifetime."""
     return point.horizon == math.inf and not (run.at_any_time and point.lifetime < math.inf)
 
 
@@ -276,26 +276,26 @@ def upper(solved: Solved, exits: Exits, most: int) -> float:
 
 
 def _none_lost(solved: Solved, runs: int) -> float:
-    """What may be lost behind the exits if none of so many runs from there is."""
+    """Upper end of P(loss) behind the exits if none of `runs` runs from there is lost."""
     return solved.beyond * min(1.0, NONE_LOST / runs)
 
 
 def affordable(core_s: float) -> int:
-    """Returns the `most` transitions of a head that is solved, with all its patience, within so many seconds."""
+    """Returns the `most` transitions of a head that a core solves, with all its patience, within `core_s` seconds."""
     transitions = SOLVED_A_S * core_s
     most = transitions if transitions >= PATIENT_TRANSITIONS else transitions / PATIENCE
     return max(SMALL, min(MOST_TRANSITIONS, 1 << int(math.log2(max(1.0, most)))))
 
 
 def named(leaves: float, is_sampled: bool, estimator: Estimator) -> str:
-    """Returns what results call the method by which any data loss was found."""
+    """Returns the name, in results, of the method by which any data loss was found."""
     if not is_sampled:
         return CERTIFIED if leaves else EXACT
     return f"{SAMPLED}: {estimator.method}"
 
 
 def digest(solved: Solved, exits: Exits | None) -> str:
-    """Returns what tells this head from all others: SHA-256, in hex, of what is known for certain, and of the exits."""
+    """Returns the SHA-256, in hex, of all that is certain about a head and of its exits: it identifies the head."""
     found = hashlib.sha256(repr((solved.cost, solved.states, solved.transitions, solved.lost, solved.leaves)).encode())
     found.update(repr(solved.broken).encode())
     if exits:
@@ -306,7 +306,7 @@ def digest(solved: Solved, exits: Exits | None) -> str:
 
 
 def head_part(solved: Solved, exits: Exits | None, losses: int, runs: int, confidence: float) -> HeadPart:
-    """Returns what results say of a head of whose exits `losses` of `runs` runs were lost."""
+    """Returns the part of results on a head from whose exits `losses` of `runs` runs were lost."""
     return HeadPart(
         cost=solved.cost,
         states=solved.states,
@@ -324,7 +324,7 @@ def head_part(solved: Solved, exits: Exits | None, losses: int, runs: int, confi
 
 
 def _needed_runs(solved: Solved, losses: int, runs: int, confidence: float) -> int | None:
-    """For 10 % either side: with q (1 - q) / n the variance of q, half-width z B sqrt(q (1 - q) / n) = P / 10."""
+    """Runs for 10 % either side: q has variance q (1 - q) / n, so the half-width z B sqrt(q (1 - q) / n) is P / 10."""
     from scipy.special import ndtri
 
     q = losses / runs

@@ -1,4 +1,4 @@
-"""The runs of a configuration one by one, for a statistic of one's own."""
+"""The runs of a configuration one by one, for users' own statistics."""
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_RUNS = 20_000_000
-"""Whose records fit into memory."""
+"""Most runs whose records fit into memory."""
 _TOGETHER = 1 << 14
-"""Runs of a job."""
+"""Most runs of a job."""
 
 
 def losing(model: Model, point: Point, seed: int, runs: range, enough: int = MOST_RUNS) -> tuple[list[int], int]:

@@ -1,4 +1,4 @@
-"""How an experiment wants its numbers judged: by which intervals, and when there are enough runs."""
+"""Intervals that an experiment asks for, and the rule by which there are enough runs."""
 
 import math
 
@@ -15,7 +15,7 @@ def rule_of(run: RunSettings) -> Rule | None:
 
 
 def estimator_of(run: RunSettings, num_points: int = 1) -> Estimator:
-    """Returns how intervals are made for an experiment whose grid has this many points."""
+    """Returns the estimator of intervals for an experiment whose grid has this many points."""
     return Estimator(run.confidence, num_points if run.simultaneous else 1, rule_of(run) is not None)
 
 

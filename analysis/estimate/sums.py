@@ -1,4 +1,4 @@
-"""What runs add up to, exactly: engines sum in 64 bits, which many long runs overflow, Python in as many as needed."""
+"""Exact sums over runs: engines sum in 64 bits, which many long runs overflow, Python in as many as needed."""
 
 from collections.abc import Callable
 from itertools import islice

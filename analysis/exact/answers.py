@@ -1,4 +1,4 @@
-"""What is asked of a chain, and the answers by elimination (`kernels.states.absorption`).
+"""Answers to questions about a chain, by elimination (`kernels.states.absorption`).
 
 From how often a run visits each state follow
 
@@ -26,7 +26,7 @@ from quorisk.kernels.states.chain import Chain, p_step
 
 ENDS = (COMPLETED, STUCK, LOST, HORIZON)
 TRUNCATION = 1e-13
-"""What the numbers by steps and time leave out, relative to what they count."""
+"""Relative part that the numbers by steps and by time leave out."""
 MOST_JUMPS = 10_000_000
 
 
@@ -132,7 +132,7 @@ def _by_time(chain: Chain, lost: np.ndarray, times: Sequence[float]) -> dict[flo
 
 
 def _blocks(chain: Chain, lost: np.ndarray, leave: np.ndarray, most: int) -> Iterator[tuple[np.ndarray, float]]:
-    """By block of jumps, `most` in all: P(data is lost with just that jump), P(the run goes on after the block)."""
+    """Yields by block of jumps, `most` in all: P(data is lost with just that jump), P(the run goes on after it)."""
     mass = np.where(chain.ends == UNFINISHED, chain.initial, 0.0)
     size = 16
     while most > 0:

@@ -41,7 +41,7 @@ class Certain(NamedTuple):
 
 
 class ExactResult(NamedTuple):
-    """What the chain of one configuration says of runs that end on their own, whatever run.max_steps is."""
+    """Exact numbers of one configuration, for runs that end on their own, whatever run.max_steps is."""
 
     protocol: str
     point_id: str
@@ -67,7 +67,7 @@ class ExactResult(NamedTuple):
     p_by_time: dict[float, float]
     """The probability that data is lost by each of these model times."""
     storm_difference: float | None
-    """The largest relative difference between these numbers and Storm's; None if Storm was not asked."""
+    """The largest relative difference between these numbers and Storm's; None if Storm did not run."""
     build_s: float
     solve_s: float
     assumptions: list[str]
@@ -85,8 +85,8 @@ def exact(
 ) -> ExactResult:
     """Solves the one point of an experiment, also for data loss within each of `steps` and by each of `times`.
 
-    With `data_loss_alone`, it leaves out the single invariants, which saves time. `progress` is told of states and
-    transitions, and how many states are to be expected. The chain, with rates, is written to `export_to`. Raises
+    With `data_loss_alone`, it leaves out the single invariants, which saves time. `progress` is called with the numbers
+    of states and transitions so far, and of states to expect. The chain, with rates, is written to `export_to`. Raises
     ConfigError, as soon as it is likely that the chain takes more memory.
     """
     model, grid_point = experiment.model, only_point(experiment)
@@ -187,7 +187,7 @@ def export(chain: Chain, model: Model, path: Path, kind: Literal["dtmc", "ctmc"]
 
 
 def _writer(path: Path) -> Callable[[Chain, Model, Path, umb.Time], None]:
-    """What writes a file of this name. Raises ConfigError."""
+    """The function that writes a file of this name. Raises ConfigError."""
     try:
         return {".umb": umb.write_umb, ".drn": storm.write_drn}[path.suffix]
     except KeyError:

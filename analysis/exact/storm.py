@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 END = "(" + " | ".join(f'"{OUTCOMES[i]}"' for i in ENDS) + ")"
 DIGITS = 17
-"""Of numbers in DRN: enough for the same doubles."""
+"""Digits of numbers in DRN: enough for the same doubles."""
 _ROOM_BYTES = 1 << 16
 
 
@@ -104,7 +104,7 @@ class _Solver:
 
 
 def _stormpy() -> Any:
-    """The module stormpy, told to keep its log, which it writes to stdout, to itself. Raises ConfigError."""
+    """The module stormpy, with its log, which it writes to stdout, turned off. Raises ConfigError."""
     try:
         import stormpy
         import stormpy.developer

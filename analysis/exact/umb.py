@@ -89,7 +89,7 @@ def _key(name: str) -> str:
 
 
 def _bits(where: np.ndarray) -> np.ndarray:
-    """A bit each, from the lowest, in whole words of 64."""
+    """Booleans as bits, from the lowest, in whole words of 64."""
     packed = np.packbits(where, bitorder="little")
     return np.pad(packed, (0, -len(packed) % 8))
 

@@ -1,4 +1,4 @@
-"""What rows of results say: probabilities with their intervals, as a data frame."""
+"""Probabilities with their intervals from rows of results, as a data frame."""
 
 import json
 import math
@@ -73,12 +73,12 @@ def frame(
 
 @cache
 def _later(protocol: str) -> Mapping[str, Any]:
-    """The keys that rows do not tell of where they have their defaults; none of a protocol that is not here."""
+    """Defaults of the keys that rows leave out where they have them; empty for a protocol that is not installed."""
     return later_defaults(registry.load(protocol)) if protocol in registry.names() else {}
 
 
 def estimator_of(table: pa.Table, confidence: float, together: int = 1) -> "Estimator":
-    """Returns how a table's intervals are made: by the confidence sequence unless all numbers of runs were fixed."""
+    """Returns the estimator of a table's intervals: the confidence sequence unless all numbers of runs were fixed."""
     from quorisk.analysis.statistics.estimator import Estimator
 
     fixed = all(set(reasons) <= {schema.BY_RUNS, schema.CERTAIN} for reasons in table["stopped"].to_pylist())

@@ -1,4 +1,4 @@
-"""Heads in tables of results: what was solved of a point, and what the runs from its exits add up to.
+"""Heads in tables of results: the solved part of a point, and the sums of the runs from its exits.
 
 A row's head is numbers alone, exact to the last bit, and a digest of all that it was made of, exits and their flows
 included. Heads merge if their digests agree and their runs are others.
@@ -45,7 +45,7 @@ the experiment's first run on, and how many of them are `unfinished`. By invaria
 of breaking it `inside`, that the run `leaves` unbroken, whether runs from the exits tell of it, and in how many of them
 it was `broken`."""
 BEYOND = ("inside", "leaves", "exit_runs", "exit_losses", "exit_hidden")
-"""What an answer follows from, as `beyond` names it."""
+"""Names of the numbers from which an answer follows, as `beyond` gives them."""
 _ADDED = ("most_transitions", "runs", "unfinished", "invariants")
 _NOTHING: Mapping[str, Any] = {
     **dict.fromkeys(("cost", "states", "transitions", "exits", "unfinished"), 0),
@@ -54,7 +54,7 @@ _NOTHING: Mapping[str, Any] = {
 
 
 def record(model: "Model", found: "Known | None", most_transitions: int) -> dict[str, Any]:
-    """Returns what a table keeps of a head, before any run starts from its exits."""
+    """Returns the record of a head in a table, before any run starts from its exits."""
     from quorisk.analysis.estimate import rare  # here, since what reads tables solves nothing
 
     if found is None:
@@ -89,7 +89,7 @@ def with_runs(head: Mapping[str, Any], tail: "Tally", first_run: int) -> dict[st
 
 
 def is_for(head: Mapping[str, Any], most_transitions: int) -> bool:
-    """Whether a head that may have so many transitions is this one: it was given as many, or did not need them."""
+    """Whether this is the head for a limit of `most_transitions`: it was solved with that limit, or did not need it."""
     is_certain = head["digest"] != "" and head["exits"] == 0
     fits = head["transitions"] <= min(head["most_transitions"], most_transitions)
     return head["most_transitions"] == most_transitions or (is_certain and fits)
@@ -131,13 +131,12 @@ def _joined(ranges: Iterable[Mapping[str, int]]) -> list[dict[str, int]]:
 
 
 def num_runs(head: Mapping[str, Any]) -> int:
-    """Returns how many runs from its exits there are."""
+    """Returns the number of runs from a head's exits."""
     return sum(int(part["num_runs"]) for part in head["runs"])
 
 
 def wanted_runs(head: Mapping[str, Any], run: "RunSettings", enough: float) -> int:
-    """Returns how many runs from its exits an experiment wants, of a point whose losses are told as closely as is
-    `enough`."""
+    """Returns the number of runs from a head's exits that an experiment wants for an interval as narrow as `enough`."""
     from quorisk.analysis.estimate.stopping import estimator_of
 
     return part(head, DATA_LOSS).num_runs(estimator_of(run), run.runs, enough) if head["exits"] else run.runs
@@ -152,7 +151,7 @@ def part(head: Mapping[str, Any], invariant: str) -> "Part":
 
 
 def broken(head: Mapping[str, Any], invariant: str) -> int:
-    """Returns in how many runs from its exits an invariant was broken, or data lost."""
+    """Returns the number of runs from a head's exits in which an invariant was broken, or data lost."""
     return sum(each["broken"] for each in head["invariants"] if each["name"] == invariant)
 
 
@@ -173,7 +172,7 @@ def answer(head: Mapping[str, Any], invariant: str, estimator: "Estimator") -> t
 def counted(
     head: Mapping[str, Any], invariant: str, estimator: "Estimator", losses: int, runs: int, hidden: int
 ) -> tuple[float, float, float, str]:
-    """Returns what `answer` does for an invariant that its exits' runs do not tell of, by runs from the beginning."""
+    """Returns the same as `answer` by runs from the beginning, for an invariant that no run from the exits samples."""
     from quorisk.analysis.estimate import rare
 
     known = part(head, invariant)
@@ -183,7 +182,7 @@ def counted(
 
 
 def beyond(head: Mapping[str, Any], invariant: str) -> dict[str, float]:
-    """What the answer of an invariant, or DATA_LOSS, follows from: BEYOND."""
+    """Returns the numbers from which the answer of an invariant, or DATA_LOSS, follows, by their names in BEYOND."""
     known = part(head, invariant)
     runs = num_runs(head) if known.is_sampled else 0
     counted = (runs, broken(head, invariant), head["unfinished"])

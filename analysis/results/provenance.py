@@ -1,7 +1,7 @@
-"""The experiment's file that a sweep keeps beside its results: read again, and only as the one that they are of.
+"""The experiment's file that a sweep keeps beside its results: read again, and only if the results are of it.
 
-A folder may come from somebody else, or be edited: what lies there instead of the file may be a pipe, which nobody ever
-writes to, and the file may describe other points than those that were run.
+A folder may come from somebody else, or be edited: in place of the file there may be a pipe to which nobody ever
+writes, and the file may describe other points than those that were run.
 """
 
 import itertools
@@ -20,7 +20,7 @@ from quorisk.kernels.errors import ConfigError
 
 EXPERIMENT = "experiment.toml"
 OVERRIDE, MERGED = "# --set ", "# merged from "
-"""What its lines begin with that say what overrode it, at the top, and from where results come that were merged."""
+"""Prefixes of the file's lines that give the overrides, at the top, and the folders that results were merged from."""
 _MOST_NAMED = 3
 
 
@@ -39,7 +39,7 @@ def text(folder: Path) -> str:
 
 
 def overrides(text: str) -> list[str]:
-    """Returns what overrode an experiment file that a sweep left behind: the `--set` of its first lines."""
+    """Returns the overrides of an experiment file that a sweep left behind: the `--set` of its first lines."""
     first = itertools.takewhile(lambda line: line.startswith(OVERRIDE), text.splitlines())
     return [line.removeprefix(OVERRIDE) for line in first]
 
@@ -82,7 +82,7 @@ def _ids(experiment: Experiment, version: int) -> set[str]:
 
 
 def _foreign(experiment: Experiment, table: pa.Table, row: dict[str, Any]) -> str:
-    """What a row has that no point of the experiment has."""
+    """Words for the protocol or settings of a row that no point of the experiment has."""
     place = table["point_id"].index(row["point_id"]).as_py()
     if (protocol := table["protocol"][place].as_py()) != experiment.protocol:
         return f"which is of protocol = {show(protocol)}"

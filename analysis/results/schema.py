@@ -25,11 +25,11 @@ from quorisk.kernels.model import EXPOSURE, OUTCOMES, Model
 IDENTITY, RANGE, SUM, SUM_EACH, UNION, INVARIANTS = "identity", "range", "sum", "sum each", "union", "invariants"
 EFFORT, BY_FAULTS, HEAD = "effort", "by faults", "head"
 BY_RUNS, CERTAIN = "runs", "certain"
-"""In `stopped`: the number of runs was fixed before the first of them; or none were needed."""
+"""Values of `stopped`: the number of runs was fixed before the first of them; no runs were needed."""
 
 
 class Column(NamedTuple):
-    """A column of a result row; `merge` is what becomes of it when rows merge."""
+    """A column of a result row; `merge` says how its values merge."""
 
     name: str
     type: pa.DataType
@@ -164,7 +164,7 @@ def row(
 
 @cache  # reading them takes milliseconds, and every row of a sweep has them
 def versions(engine: str) -> list[str]:
-    """Returns what computes results with an engine here, as 'name version'."""
+    """Returns the packages that compute results with an engine here, each as 'name version'."""
     found = []
     for name in (
         "quorisk",
@@ -179,7 +179,7 @@ def versions(engine: str) -> list[str]:
 
 
 def merge_rows(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Returns the sum of a point's rows, given in any order. A row's `source`, if it has one, is what errors call it.
+    """Returns the sum of a point's rows, given in any order. Errors call a row by its `source`, if it has one.
 
     Raises ResultError unless the rows agree in all identity columns and their run ranges lie end to end.
     """
@@ -212,7 +212,7 @@ def _union(values: Iterable[Iterable[str]]) -> list[str]:
 
 
 def by_faults(row: Mapping[str, Any]) -> list[tuple[frozenset[str], int]]:
-    """Returns how many lost runs of a row met which kinds of faults, the most first; the empty set: no faults."""
+    """Returns the lost runs of a row by the set of faults that they met, which may be empty; the most first."""
     found = [(frozenset(each["faults"]), int(each["losses"])) for each in row["losses_by_faults"]]
     return sorted(found, key=lambda each: (-each[1], sorted(each[0])))
 
@@ -289,7 +289,7 @@ def check(table: pa.Table, path: Path) -> None:
 
 
 def _wrong(each: Mapping[str, Any]) -> str:
-    """How a row contradicts itself; empty if it does not."""
+    """Contradiction within a row; empty if there is none."""
     counts = [each[name] for name in OUTCOMES]
     if min(counts) < 0 or each["num_runs"] < (0 if each["head"] else 1) or each["first_run"] < 0:
         return "counts below zero, or no runs"

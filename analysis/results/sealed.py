@@ -60,5 +60,5 @@ def read(path: Path, schema: pa.Schema) -> pa.Table:
 
 
 def _footer_at(file: bytes) -> int:
-    """Where the footer of a Parquet file begins; anywhere if it is none."""
+    """Place at which the footer of a Parquet file begins; arbitrary if the file is no Parquet file."""
     return len(file) - _END_BYTES - int.from_bytes(file[-_END_BYTES : -_END_BYTES + 4], "little")

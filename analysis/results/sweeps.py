@@ -1,4 +1,4 @@
-"""What a sweep left behind: its table, the rows of its tasks, and histograms and losses by faults as pandas frames."""
+"""Results of a sweep: its table, the rows of its tasks, and histograms and losses by faults as pandas frames."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     import pandas as pd  # loaded where it is used, since it takes its time
 
 RESULTS, TASKS, EXPERIMENT = "results.parquet", "tasks", provenance.EXPERIMENT
-"""In a sweep's folder: its table, the folder with what each task found, and the experiment file."""
+"""Names in a sweep's folder: its table, the folder with the results of each task, and the experiment file."""
 TASK_SCHEMA = (
     schema.SCHEMA.append(pa.field("attempt", pa.int64(), metadata={"doc": "0 if the task's first attempt did it"}))
     .append(pa.field("host", pa.string(), metadata={"doc": "where it did"}))
 )  # fmt: skip
-"""Of the files in TASKS: a row is a job, which is a range of runs of one point."""
+"""Schema of the files in TASKS: a row is a job, which is a range of runs of one point."""
 
 
 def tasks(folder: Path) -> pa.Table:
@@ -47,7 +47,7 @@ def result_rows(folder: Path) -> pa.Table:
 
 
 def losses_by_faults(table: pa.Table, confidence: float) -> "pd.DataFrame":
-    """Returns what losses are made of: a row for each point and set of kinds of faults met, the most first.
+    """Returns losses by faults: a row for each point and set of kinds of faults met, the most first.
 
     Columns: `point_id`; `faults`, a sorted tuple of names, empty if a loss needed none; `losses`; their `share` in all
     losses of the point, and `low` and `high` of its interval, each on its own, with this confidence; `p`, their part of

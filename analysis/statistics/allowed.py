@@ -1,4 +1,4 @@
-"""What designs may lose by what is known of the rates: values at common draws, and what they come to."""
+"""Losses of designs by what is known of the rates: values at common draws, and their summary."""
 
 import math
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ import numpy as np
 from quorisk.analysis.statistics.known import Known
 
 LEVELS = 0.05, 0.95
-"""Between which 90 % of what the rates allow lies."""
+"""Levels of the two quantiles between which 90 % of what the rates allow lies."""
 
 
 class Unknown(NamedTuple):
@@ -37,9 +37,9 @@ class Figure(NamedTuple):
 
     known: Known
     value: float
-    """What answers are computed with, in the unit of the model."""
+    """The value with which answers are computed, in the unit of the model."""
     often: float
-    """What is expected of it in a year, or in a trial."""
+    """The same value per year or per trial, as `per` says."""
     per: str
     """`year`, `trial`, or `unit of time` if the file has no physical times."""
     a_year: float | None = None
@@ -48,34 +48,34 @@ class Figure(NamedTuple):
 
 
 class Design(NamedTuple):
-    """What a design loses, in a year or in a run, by what is known."""
+    """Losses of a design, in a year or in a run, by what is known."""
 
     values: np.ndarray
-    """float64 by draw."""
+    """float64[draws]: the losses at each draw."""
     median: float
     low: float
-    """The ends of 90 %, widened by `error_factor`."""
+    """The lower end of the interval that holds 90 % of the draws, widened by `error_factor`."""
     high: float
     error_factor: float
-    """By which factor computing may be off at some draw."""
+    """Factor by which the computed losses may be off at some draw."""
     num_solved: int
-    """Draws at which it was solved anew; at the others it follows from elasticities, or on a cluster from these."""
+    """Number of draws solved anew; the others follow from elasticities, or on a cluster by interpolation."""
     powers: dict[str, float]
-    """By figure, the elasticity of the losses at the values that answers are computed with; on a cluster that between
-    the ends of 90 % of what is known of the figure."""
+    """Elasticity of the losses by figure, at the values with which answers are computed; on a cluster, between the ends
+    of 90 % of what is known of the figure."""
     shares: dict[str, float]
-    """By figure, the part of the log-variance that it has in a product of these powers."""
+    """Fraction of the log-variance due to each figure, in a product of these powers."""
     bent: float
-    """The part of the log-variance that such a product does not explain."""
+    """Fraction of the log-variance that such a product does not explain."""
 
     def as_json(self) -> dict[str, Any]:
-        """Returns what `json.dumps` takes."""
+        """Returns all fields but `values`, for `json.dumps`."""
         return {name: value for name, value in self._asdict().items() if name != "values"}
 
 
 def log_variance_shares(known: Mapping[str, Known], powers: Mapping[str, float]) -> dict[str, float]:
-    """Returns by figure the part that it has in the variance of an answer's logarithm, if the answer is a product of
-    powers of figures: (k sigma)^2 over their sum, exact where these are lognormal. The parts add up to 1, or all are 0.
+    """Returns the share of each figure in the variance of an answer's logarithm, if the answer is a product of powers
+    of figures: (k sigma)^2 over their sum, exact where these are lognormal. Shares add up to 1, or all are 0.
     """
     variances = {name: (powers[name] * known[name].log_sigma) ** 2 for name in powers}
     whole = math.fsum(variances.values())
@@ -83,7 +83,7 @@ def log_variance_shares(known: Mapping[str, Known], powers: Mapping[str, float])
 
 
 def bent(values: np.ndarray, powers: Mapping[str, float], known: Mapping[str, Known], draws: Draws) -> float:
-    """Returns the part of the variance of logarithms that a product of powers leaves."""
+    """Returns the fraction of the variance of logarithms that a product of powers does not explain."""
     logs = np.log(values)
     product = np.zeros(len(logs))
     for name, power in powers.items():
@@ -93,12 +93,12 @@ def bent(values: np.ndarray, powers: Mapping[str, float], known: Mapping[str, Kn
 
 
 class Allowed(NamedTuple):
-    """What is known of the designs of an experiment."""
+    """Losses of the designs of an experiment, by what is known of its figures."""
 
     draws: Draws
     of: dict[str, Figure]
     """The figures by name."""
     designs: list[Design | None]
-    """In the order of `by_design`; None where losses are not solved, or are proved to be impossible."""
+    """The designs in the order of `by_design`; None where losses are not solved, or are proved to be impossible."""
     unsolved: Mapping[int, str] = {}
-    """By place in `designs`, the scenario whose losses are counted or bounded; empty without scenarios."""
+    """Scenario whose losses are counted or bounded, by place in `designs`; empty without scenarios."""

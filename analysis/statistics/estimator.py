@@ -1,15 +1,15 @@
-"""The interval of a probability: which method makes it, how sure it is, and for how many at once. The one place."""
+"""Intervals of probabilities: the one place that chooses their method, confidence and number at once."""
 
 from typing import NamedTuple
 
 from quorisk.analysis.statistics import intervals, sequential
 
 BOUNDS = 10.0
-"""If an interval's high end is more than this many times its low end, both are bounds and there is no estimate."""
+"""Ratio of an interval's ends above which both are bounds, and there is no estimate."""
 
 
 class Estimator(NamedTuple):
-    """How intervals of probabilities are made from counts of runs.
+    """Method and confidence of intervals of probabilities that are made from counts of runs.
 
     Example: `Estimator(0.95).interval(0, 1_000_000)` is (0.0, 3.7e-06): no loss in a million runs is an upper bound.
     """
@@ -19,7 +19,7 @@ class Estimator(NamedTuple):
     together: int = 1
     """The number of intervals that hold together (Bonferroni)."""
     is_sequential: bool = False
-    """Whether runs go on until something about them is reached, and not up to a number that was fixed before."""
+    """Whether the number of runs was not fixed before the first of them."""
 
     @staticmethod
     def far_apart(low: float, high: float) -> bool:

@@ -1,4 +1,4 @@
-"""How far a probability counted in runs, or a mean of what was drawn, can be trusted."""
+"""Intervals of probabilities counted in runs, and of means of draws."""
 
 import math
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from scipy.special import betainc, betaincc, betainccinv, betaincinv, gammaincin
 
 METHOD = "Clopper-Pearson"
 _OFF = 1e-6
-"""How far a quantile's tail may be off, relative to it."""
+"""Largest relative error accepted in the tail of a quantile."""
 
 
 def clopper_pearson(losses: int, runs: int, confidence: float, hidden: int = 0) -> tuple[float, float]:
@@ -35,7 +35,7 @@ def clopper_pearson(losses: int, runs: int, confidence: float, hidden: int = 0) 
 
 
 def _quantile(tail_of: Callable[..., float], inverse: Callable[..., float], a: int, b: int, tail: float) -> float:
-    """The p with tail_of(a, b, p) = tail. `inverse` is not believed: SciPy 1.17's are wrong by up to a factor of 15
+    """The p with tail_of(a, b, p) = tail. `inverse` is checked: SciPy 1.17's are wrong by up to a factor of 15
     where a or b is just 1000 and the other is 10**8 or more. NaN for more losses than runs.
     """
     p = float(inverse(a, b, tail))

@@ -1,4 +1,4 @@
-"""What is known of a rate, a probability or another positive figure: a distribution over what it may be.
+"""Knowledge of a rate, a probability or another positive figure: a distribution over its possible values.
 
 Each is a small immutable value, with one contract (`Known`). What people have is counts, a figure with an error factor,
 or a range. Each of these has its distribution:
@@ -9,7 +9,7 @@ or a range. Each of these has its distribution:
 - a low and a high, the 5 % and 95 % quantiles: LogNormal (`between`), and of a probability LogitNormal.
 
 A probability with an error factor is lognormal, too: "a factor of 2 either way" then means what it says, and the error
-factor of its power is the error factor's power. It is cut at 1, and whoever reads files refuses it where that matters.
+factor of its power is the error factor's power. It is cut at 1, and readers of files refuse it where that matters.
 A range of probabilities is logit-normal: it keeps both ends as given, however close to 1 they are.
 
 Sources: C. L. Atwood et al., "Handbook of Parameter Estimation for Probabilistic Risk Assessment", NUREG/CR-6823
@@ -28,11 +28,11 @@ HIGH = 0.95
 Z = float(ndtri(HIGH))
 """1.645 standard deviations."""
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(101)
-"""Of Gauss-Hermite quadrature, for moments of LogitNormal."""
+"""Nodes and weights of Gauss-Hermite quadrature, for moments of LogitNormal."""
 
 
 class Known(Protocol):
-    """What is known of a positive figure."""
+    """Distribution over the possible values of a positive figure."""
 
     @property
     def median(self) -> float: ...
@@ -45,7 +45,7 @@ class Known(Protocol):
         """The standard deviation of the figure's logarithm; 0 if it is known exactly."""
 
     def quantile(self, levels: ArrayLike) -> np.ndarray:
-        """Returns what the figure is below with each of these probabilities.
+        """Returns the values that the figure is below with each of these probabilities.
 
         An inverse cdf: it also makes samples of uniform, or quasi-random, numbers between 0 and 1.
         """
@@ -163,5 +163,5 @@ def _expected(values: np.ndarray) -> float:
 
 
 def between(low: float, high: float) -> LogNormal:
-    """Returns what is known of a figure that is below `low` with probability 5 %, and below `high` with 95 %."""
+    """Returns the distribution of a figure that is below `low` with probability 5 %, and below `high` with 95 %."""
     return LogNormal(math.sqrt(low) * math.sqrt(high), math.sqrt(high / low))

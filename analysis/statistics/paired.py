@@ -1,4 +1,4 @@
-"""Two configurations under common random numbers: how far their difference and their ratio can be trusted.
+"""Intervals of the difference and the ratio of two configurations under common random numbers.
 
 Every run is one of four: lost under both, under the variant alone, under the baseline alone, or under neither.
 """
@@ -18,7 +18,7 @@ METHOD = (
 
 
 class Table(NamedTuple):
-    """How many of some pairs of runs were lost under which of the two."""
+    """Numbers of pairs of runs, by which of the two was lost."""
 
     both: int
     only_variant: int
@@ -27,7 +27,7 @@ class Table(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """What was seen, and the two ways in which runs that were cut off may distort it the most."""
+    """The table of pairs as seen, and the two tables to which runs that were cut off may distort it the most."""
 
     seen: Table
     """Runs cut off count as not lost."""
@@ -88,7 +88,7 @@ def beyond(
 
     With L and F those of both, v = L + F q_v and b = L + F q_b: so v - b = F (q_v - q_b), and v / b = 1 + (v - b) / b.
     `baseline` is estimate, low and high end of b, and `tail` compares q_v with q_b; if both hold, so do difference and
-    ratio. `part` is F, and how far the difference may be off besides. The p-value is that of `tail`.
+    ratio. `part` is F, and a bound of the difference's error besides. The p-value is that of `tail`.
     """
     leaves, slack = part
     p, b_low, b_high = baseline
@@ -198,7 +198,7 @@ def _worst_p_value(counts: Counts) -> float:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Returns the p-values of m tests adjusted for their number, whatever they depend on.
+    """Returns the p-values of m tests adjusted for their number, however they depend on each other.
 
     In ascending order, p(i) becomes the largest of min(1, (m - j + 1) p(j)) over j <= i. Source: S. Holm, "A simple
     sequentially rejective multiple test procedure", Scandinavian Journal of Statistics 6 (1979) 65-70.

@@ -1,4 +1,4 @@
-"""Rates of groups that are alike but not the same, such as drives of several models: what is known of one more of them.
+"""Rates of groups that are alike but not the same, such as drives of several models, and the rate of one more group.
 
 Counting all groups together tells how well their average is known, which is next to nothing about a group that is not
 among them: models of drives differ by more than any one of them is uncertain. So groups' rates are taken to be
@@ -22,17 +22,17 @@ PRIOR_SPREAD = 1.0
 _SPREADS = (0.06, 2.0)
 _NUM_MIDDLES, _NUM_SPREADS, _PASSES = 41, 21, 2
 _BEYOND = 2.0
-"""How far beyond the groups' own rates the middle may be, in logarithms."""
+"""Distance, in logarithms, by which the middle may lie beyond the groups' own rates."""
 _LEAST_WEIGHT = 1e-6
-"""Of a middle and spread, relative to the likeliest: others are left out."""
+"""Weight, relative to the likeliest, up to which a pair of middle and spread is left out."""
 _MANY, _STEP = 100, 0.04
-"""Events from which on a likelihood is taken as normal; else it is integrated over in such steps."""
+"""Number of events from which a likelihood is taken as normal, and the step of integrals below it, in log rate."""
 _REACH, _NUM_RATES = 8.0, 401
 """Standard deviations to either side, and points, of a table of quantiles."""
 
 
 class Mixture:
-    """What is known of a rate that is lognormal around one of several middles: a `Known`."""
+    """Distribution of a rate that is lognormal around one of several middles: a `Known`."""
 
     def __init__(self, weights: np.ndarray, log_middles: np.ndarray, spreads: np.ndarray) -> None:
         """`weights` add up to 1; each middle has a spread."""
@@ -86,7 +86,7 @@ class Pooled:
             low, high = self._log_middles.min() - step, self._log_middles.max() + step
 
     def another(self) -> Mixture:
-        """Returns what is known of the rate of a group that is not among these."""
+        """Returns the distribution of the rate of a group that is not among these."""
         return Mixture(self._weights, self._log_middles, self._spreads)
 
     @property
@@ -102,7 +102,7 @@ def _grid(low: float, high: float, least: float, most: float) -> tuple[np.ndarra
 
 
 def _log_likelihood(events: float, exposure: float, log_middles: np.ndarray, spreads: np.ndarray) -> np.ndarray:
-    """Of middles and spreads, that a group has so many events, whatever its rate: up to a constant."""
+    """Log-likelihood of middles and spreads by the events of a group, over all rates: up to a constant."""
     if events >= _MANY:  # the likelihood of the rate's logarithm is all but normal
         variances = polygamma(1, events) + spreads**2
         off = digamma(events) - np.log(exposure) - log_middles

@@ -28,13 +28,13 @@ from scipy.special import expit
 METHOD = "beta-binomial confidence sequence, prior Beta(1/2, 1/2)"
 FIRST_LOOK = 64
 GROWTH = 16
-"""From one look to the next there are n / GROWTH more runs, FIRST_LOOK at the least."""
+"""Divisor of the runs n that gives the number of runs until the next look: n / GROWTH, FIRST_LOOK at the least."""
 _SERIES_FROM = 30.0
 _LOGIT_TOLERANCE = 1e-13
 
 
 class Rule(NamedTuple):
-    """When to stop."""
+    """A stopping rule: the precision at which runs may stop."""
 
     half_width: float
     """The largest half-width of the interval at which runs may stop; infinite if it does not matter."""

@@ -21,7 +21,7 @@ from quorisk.analysis.statistics.sequential import simultaneous
 EXACT = "exact"
 METHOD = "sum of the ends of intervals that hold together (Bonferroni)"
 SHARED, INDEPENDENT = FATES = ("shared", "independent")
-"""Of the objects that one event touches."""
+"""Fates of the objects that one event touches: lost or kept all together, or independently of each other."""
 _ALMOST = 1.0 - 1e-16
 
 
@@ -41,10 +41,10 @@ NOTHING = Ends()
 
 
 class Part(NamedTuple):
-    """What one scenario contributes."""
+    """Contribution of one scenario to a year."""
 
     per_year: float
-    """How many times a year its event happens."""
+    """Number of times a year that the scenario's event happens."""
     p: float
     """The probability that an object is lost each time."""
     low: float
@@ -53,7 +53,7 @@ class Part(NamedTuple):
     hits: float = 1.0
     """The objects that each event touches."""
     fates: str = ""
-    """Of these objects, given the event: one of FATES; empty if nobody says which."""
+    """One of FATES, for these objects given the event; empty if it is unknown."""
 
     def incidents(self, fates: str, p: float) -> float:
         """Returns events a year that lose at least one object, under one of FATES, at a probability `p` of each."""
@@ -97,9 +97,9 @@ def losses(parts: Iterable[Part]) -> Ends:
 
 
 def incidents(parts: Iterable[Part], fates: str = "") -> Ends:
-    """Returns the incidents of some scenarios in a year. Where nobody says how the objects of an event fail together,
-    the estimate and the upper end are those of independent ones, and the lower end is that of one fate; under one of
-    FATES, if that is given, all of it."""
+    """Returns the incidents of some scenarios in a year. Where a scenario does not say how the objects of an event fail
+    together, the estimate and the upper end are those of independent ones, and the lower end is that of one fate; if
+    one of FATES is given, it holds for all three."""
     each = []
     for part in parts:
         known = part.fates or fates
@@ -119,5 +119,5 @@ def p_any(rate: Ends, of_cluster: Ends = NOTHING) -> Ends:
 
 
 def is_open(parts: Iterable[Part]) -> bool:
-    """Returns whether it matters that nobody says how the objects of an event fail together."""
+    """Returns whether it matters that scenarios do not say how the objects of an event fail together."""
     return any(not part.fates and part.hits > 1.0 and part.high > 0.0 for part in parts)

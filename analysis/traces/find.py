@@ -27,19 +27,19 @@ from quorisk.say.numbers import counted
 
 Tell = Callable[[str], None]
 INCIDENT_BYTES = 256 << 20
-"""In which an incident's shortest trace is searched for; if these do not do, one of random runs is told."""
+"""Memory for the search for an incident's shortest trace; if it is too little, a trace comes from random runs."""
 _BATCH = 1 << 14
-"""Random runs of which the shortest that breaks an invariant is taken."""
+"""Random runs in a batch, of which the shortest that breaks an invariant is taken."""
 
 
 class Found(NamedTuple):
-    """What a search for a counterexample came to."""
+    """Result of a search for a counterexample."""
 
     trace: Trace | None
     proved: bool
     """Whether it is proved that there is none: every reachable state was visited."""
     reason: str
-    """How the trace was found, or why there is none."""
+    """Way in which the trace was found, or the reason why there is none."""
 
 
 def wanted_invariants(model: Model, name: str) -> list[str]:
@@ -88,7 +88,7 @@ def find(
 
 
 def of_incident(experiment: Experiment, tell: Tell | None = None, memory_bytes: int = INCIDENT_BYTES) -> Found:
-    """Returns a counterexample to what the incident of an experiment's table [incident] breaks, as `find` does."""
+    """Returns a counterexample to the invariant of an experiment's table [incident], as `find` does."""
     incident = experiment.tables["incident"]
     shown = experiment.changed(*incident.shown_with)
     wanted, run = wanted_invariants(shown.model, incident.invariant), shown.run
@@ -120,7 +120,7 @@ def find_in_runs(
 
 
 def _others(broken: Sequence[str]) -> str:
-    """What to say of invariants that break where none does that was asked for."""
+    """Words on other invariants that can break, where no wanted one does."""
     return f"; {' and '.join(broken)} can break: `invariant` shows how" if broken else ""
 
 

@@ -20,7 +20,7 @@ from quorisk.kernels.telling import Function, Message, Set, Told
 from quorisk.say.numbers import counted
 
 _LATE_STEPS = 5
-"""A message that took longer says when it was sent."""
+"""Steps after which a message that arrives says when it was sent."""
 _TLC_WIDTH = 100
 
 
@@ -42,7 +42,7 @@ def picture(trace: Trace) -> str:
 
 
 def _rows(trace: Trace, replayed: Replayed) -> Iterator[Arrow | Note]:
-    """In each step what arrives, what that changes, and what is sent in vain; what else is sent if that is all."""
+    """Rows of each step: what arrives, what that changes, and what is sent in vain; if there are none, what is sent."""
     arrivals = {message: number for number, told in enumerate(replayed.told, 1) for message in told.received}
     sent: dict[Message, int] = {}
     for number, told in enumerate(replayed.told, 1):
@@ -58,7 +58,7 @@ def _rows(trace: Trace, replayed: Replayed) -> Iterator[Arrow | Note]:
 
 
 def _sending(number: int, told: Told) -> Iterator[Note]:
-    """A step that does no more than send: to whom will be seen later."""
+    """The row of a step that only sends messages, whose arrivals come later."""
     labels = list(dict.fromkeys(message.label for message in told.sent))
     if labels:
         receivers = ", ".join(message.receiver for message in told.sent)
@@ -66,14 +66,14 @@ def _sending(number: int, told: Told) -> Iterator[Note]:
 
 
 def title(trace: Trace) -> str:
-    """Returns what the trace shows."""
+    """Returns the title of a trace."""
     if trace.kind == "run":
         return f"Run {trace.seed}:{trace.run}: {trace.ended}"
     return f"{trace.invariant} breaks in {counted(len(trace.path.steps), 'step')}"
 
 
 def origin(trace: Trace) -> str:
-    """Returns how the trace was found, and what is to be known about it: sentences."""
+    """Returns sentences on how the trace was found, and on steps that the rates do not allow."""
     said = {
         "shortest": "No run breaks it in fewer steps.",
         "minimised": f"Random run {trace.seed}:{trace.run}, minimised: no step can be left out.",
@@ -84,7 +84,7 @@ def origin(trace: Trace) -> str:
 
 
 def _beyond_the_rates(trace: Trace) -> Iterator[str]:
-    """What a search may do and a random run of this point cannot."""
+    """Sentences on steps that a search may take and a random run of this point cannot."""
     point, taken = trace.grid_point.point, {trace.model.actions[step.action].name for step in trace.path.steps}
     off = sorted(name for name in taken if point.rates.get(name, 1.0) == 0)
     if off:
@@ -95,7 +95,7 @@ def _beyond_the_rates(trace: Trace) -> Iterator[str]:
 
 
 def configuration(trace: Trace) -> str:
-    """Sizes, and what differs from the defaults."""
+    """Returns a model's sizes, and the settings that differ from their defaults."""
     values = trace.grid_point.point.values
     sizes = [
         f"{p.name} {values[p.name]}"
@@ -158,7 +158,7 @@ def _spec_name(action: str) -> str:
 
 
 def _fields(record: Any) -> Mapping[str, Any]:
-    """A record's: of a named tuple, or a mapping itself."""
+    """Fields of a record: those of a named tuple, or the mapping itself."""
     return record if isinstance(record, Mapping) else record._asdict()
 
 
@@ -173,7 +173,7 @@ def tla(value: Any) -> str:
 
 
 def _parts(value: Any) -> tuple[str, list[str], str, str]:
-    """The elements of a value, between what opens and what closes it: (opening, elements, between, closing)."""
+    """Parts of a value in TLA+: (opening, elements, between, closing)."""
     if isinstance(value, Function) and value.items:
         return "(", [f"{tla(key)} :> {tla(of)}" for key, of in value.items], " @@ ", ")"
     if isinstance(value, frozenset):
@@ -193,7 +193,7 @@ def mermaid(trace: Trace, replayed: Replayed) -> str:
 
 
 def _mermaid_text(text: str) -> str:
-    """What means something to Mermaid as its character code."""
+    """A text with the characters that Mermaid would interpret as character codes."""
     return re.sub(r"[#;<>]", lambda match: f"#{ord(match[0])};", text).replace("\n", "<br/>")
 
 
@@ -216,13 +216,13 @@ def _lines(drawn: Diagram, arrows: Mapping[str, str], note: str, written: Callab
 
 
 def _label(arrow: Arrow) -> str:
-    """With a word on late messages, as these formats do not number the steps."""
+    """The label of an arrow, with a word on late messages, as these formats do not number the steps."""
     late = {ARRIVED: " (sent long before)" if arrow.sent_step else "", UNDELIVERED: " (not received)", LOST: ""}
     return arrow.label + late[arrow.fate]
 
 
 def svg(trace: Trace, replayed: Replayed) -> str:
-    """Returns the picture drawn here."""
+    """Returns the sequence diagram as SVG."""
     return sequence_svg(diagram(trace, replayed))
 
 
@@ -234,7 +234,7 @@ FORMATS: Mapping[str, Callable[[Trace, Replayed], str]] = {
     "svg": svg,
 }
 BY_SUFFIX = {".svg": "svg", ".mmd": "mermaid", ".json": "json"}
-"""The format that the name of a file asks for."""
+"""Formats by the suffix of a file's name."""
 _NO_TEXT = (".gif", ".htm", ".html", ".jpeg", ".jpg", ".pdf", ".png", ".webp")
 
 

@@ -38,7 +38,7 @@ _MAY_BE_NULL = ("invariant", "seed", "run", "ended")
 
 
 def as_json(trace: Trace | None, proved: bool, reason: str, verdict: str) -> dict[str, Any]:
-    """For `json.dumps`: the answer to a search for a counterexample, or to a replay."""
+    """Returns an object for `json.dumps`: the answer to a search for a counterexample, or to a replay."""
     document = None
     if trace:
         model, (point, point_id, _) = trace.model, trace.grid_point

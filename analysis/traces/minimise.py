@@ -1,7 +1,7 @@
-"""From a run that breaks an invariant to one that does so in fewer steps: delta debugging.
+"""Delta debugging: a run that breaks an invariant becomes one that does so in fewer steps.
 
 Source: Zeller and Hildebrandt, "Simplifying and isolating failure-inducing input" (2002). Leaving out a step may take
-away what later ones need; these are left out as well. What is kept is always a run of the model.
+away what later ones need; these are left out as well. The result is always a run of the model.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -10,7 +10,7 @@ from matplotlib.textpath import text_to_path
 from quorisk.say.colours import FAINT, INK
 
 ARRIVED, LOST, UNDELIVERED = "arrived", "lost", "undelivered"
-"""What became of a message. Lost ones are dashed and crossed, undelivered ones dashed with an open head."""
+"""Fates of a message. Lost ones are dashed and crossed, undelivered ones dashed with an open head."""
 
 
 class Arrow(NamedTuple):
@@ -22,7 +22,7 @@ class Arrow(NamedTuple):
     label: str
     fate: str = ARRIVED
     sent_step: int | None = None
-    """The step of its sending, where that is worth telling."""
+    """The step of its sending, if that was long before its arrival."""
 
 
 class Note(NamedTuple):
@@ -32,11 +32,11 @@ class Note(NamedTuple):
     over: tuple[str, ...]
     text: str
     strong: bool = False
-    """What the diagram is about."""
+    """Whether it is the subject of the diagram."""
 
 
 class Diagram(NamedTuple):
-    """What to draw, from top to bottom."""
+    """Contents of a sequence diagram, from top to bottom."""
 
     title: str
     caption: str
@@ -206,7 +206,7 @@ def _label(arrow: Arrow) -> str:
 
 
 def _least_gap(row: Arrow | Note) -> float:
-    """Between neighbours, so that the longest word of a label fits."""
+    """Least distance between neighbours at which the longest word of a label fits."""
     if isinstance(row, Note):
         return 0
     return max(_width(word) for word in _label(row).split()) + 2 * _PAD

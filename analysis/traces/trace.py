@@ -16,8 +16,8 @@ from quorisk.kernels.telling import Told
 from quorisk.say.numbers import counted
 
 Kind = Literal["shortest", "minimised", "run", "likeliest"]
-"""How a trace came about: the exhaustive search's shortest, a random run of which no step can be left out, a random
-run as it was, or the likeliest path to a loss."""
+"""Origin of a trace: the exhaustive search's shortest, a random run of which no step can be left out, a random run as
+it was, or the likeliest path to a loss."""
 
 
 class Trace(NamedTuple):
@@ -27,13 +27,13 @@ class Trace(NamedTuple):
     grid_point: GridPoint
     path: Path
     invariant: str | None
-    """Broken by the last state and by none before it; None of a run that lost no data."""
+    """The invariant that the last state breaks and no state before it; None for a run that lost no data."""
     kind: Kind
     seed: int | None = None
     run: int | None = None
     """The index of the random run that it is or came from; None for a trace that the search found."""
     ended: str | None = None
-    """How the run ended, when, and what it broke, if it is a whole run."""
+    """Words on the run's outcome, its time, and what it broke; None if the trace is not a whole run."""
 
 
 def of_run(model: Model, grid_point: GridPoint, seed: int, run: int) -> Trace:
@@ -48,16 +48,16 @@ def of_run(model: Model, grid_point: GridPoint, seed: int, run: int) -> Trace:
 
 
 class Replayed(NamedTuple):
-    """What happens in a trace."""
+    """States of a trace, and its steps in words."""
 
     states: list[Any]
-    """From the initial one to the last."""
+    """States from the initial one to the last."""
     told: list[Told]
-    """By step."""
+    """Steps in words, in their order."""
     newly_broken: list[list[str]]
-    """By state, the invariants that it is the first to break."""
+    """Names of the invariants that each state is the first to break."""
     verdict: str
-    """How the last state breaks the trace's invariant; empty if it has none."""
+    """Words on how the last state breaks the trace's invariant; empty if it has none."""
 
 
 def replay(trace: Trace) -> Replayed:
