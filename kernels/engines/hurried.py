@@ -1,4 +1,4 @@
-"""Runs that meet the faults of a loss sooner: as likely to be lost as ordinary runs, but for a factor that is known.
+"""Hurried runs, which meet the faults of a loss sooner: a known factor relates their losses to those of ordinary runs.
 
 Where a model says how many faults k a state needs before any loss (`kernels.model.Margin`), at most n of them can
 happen at a time, each at the rate r, and lifetimes end at the rate m, one more fault comes before the end with
@@ -6,14 +6,14 @@ probability p = n r / (n r + m) at most. A run is hurried so:
 
 - Where its lifetime would end, one of n places is drawn. If one of the faults that may happen has this place, it
   happens instead. So each of them happens at the rate r + m / n, which is r / p, and everything else as before.
-- A step that brings it no nearer to a loss is taken with probability p for each fault that a loss takes more than it
-  should: for each one that other steps add, and for a fault after which as many are needed as before. Else the run is
-  dropped, as if its lifetime had ended.
+- A step after which a loss takes more faults than it should is taken with probability p for each fault too many: for
+  each one that another step adds, and for a fault after which as many are needed as before. Else the run is dropped,
+  as if its lifetime had ended.
 
 A path with j faults is taken 1 / p^j times as often, and kept with probability p^(k' - k + j) if k' are needed at its
-end. At a loss k' is 0: so what is lost from a state is p^k times the probability that a hurried run from there is.
-That is exact, as is how losses come about: a hurried run that is lost takes each path to it as often, among the others,
-as a lost run does. The margin alone keeps factors from being more than 1.
+end. At a loss k' is 0: so the probability of a loss from a state is p^k times that of a hurried run from there. That is
+exact, and so are the shares of the paths to a loss: hurried runs that are lost take each of them as often, among the
+others, as lost runs do. The margin alone keeps factors from being more than 1.
 """
 
 from functools import cache
@@ -33,7 +33,7 @@ _UNIT = 2.0**-64
 
 
 class HurryFunctions(NamedTuple):
-    """What hurries the runs of a model, compiled into them; of ordinary runs nothing is left of it."""
+    """Functions that hurry the runs of a model, compiled into them; in ordinary runs they compile to nothing."""
 
     needed: Any
     """`needed(state, params)`: the faults that a loss takes."""
@@ -41,12 +41,12 @@ class HurryFunctions(NamedTuple):
     """`instead(masks, starts, source)`: the word of groups and the group in it that goes off where a lifetime would
     end; the word after all others if it does end."""
     is_dropped: Any
-    """`is_dropped(more, action, starts, source)`: whether a run is, by a step after which `more` faults are needed."""
+    """`is_dropped(more, action, starts, source)`: whether a run is, if a loss takes `more` more faults now."""
 
 
 @cache
 def hurry_functions(model: Model, hurried: bool) -> HurryFunctions:
-    """The functions of a model's runs. Only a model with a margin has some that are `hurried`."""
+    """Returns the functions for a model's runs; only a model with a margin has `hurried` ones."""
     words = group_words(model)
     if not hurried:
         ends = bind(_ends, model.name, num_words=len(words))
@@ -92,7 +92,7 @@ def _instead(masks, starts, source):
 
 
 def _is_dropped(more, action, starts, source):
-    """128 bits are drawn: those of a small p are as many as those of another."""
+    """Draws 128 bits, so that a small p has as many significant bits as a large one."""
     behind = more + as_int64(action == fault)
     refuse(behind < 0)
     if behind <= 0:

@@ -38,7 +38,7 @@ lanes; else XLA copies 25 arrays after each step of BookKeeper."""
 
 
 class Queue(NamedTuple):
-    """Up to MAX_JOBS jobs, their runs laid end to end: the first run of a job is at place `starts[job]`."""
+    """A queue of up to MAX_JOBS jobs, their runs laid end to end: the first run of a job is at place `starts[job]`."""
 
     settings: Settings
     time_units: Any  # float64, by job
@@ -47,11 +47,11 @@ class Queue(NamedTuple):
     seed: Any  # uint64
     recording: Any  # bool
     table: Table | None = None
-    """Where runs start; None if at the beginning."""
+    """Table of the states in which runs start; None if they start at the beginning."""
 
 
 class Batch(NamedTuple):
-    """What a device works on; with several devices, their arrays laid end to end."""
+    """The work of a device; with several devices, their arrays laid end to end."""
 
     lanes: Run
     next: Any  # int64 (1,): the place in the queue of this device's next run
@@ -150,7 +150,7 @@ def _look_up(column: Any, job: Any) -> Any:
 
 
 def _refill(model: Model, queue: Queue, batch: Batch) -> Batch:
-    """Idle lanes take the next runs, in order."""
+    """Gives the next runs, in order, to idle lanes."""
     idle = batch.lanes.outcome == IDLE
     ranks = jnp.cumsum(idle, dtype=np.int32)
     places = batch.next + ranks - 1

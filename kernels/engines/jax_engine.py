@@ -1,6 +1,6 @@
 """The XLA engine: runs on GPUs, or on the CPU, with the Numba engine's results bit for bit.
 
-The host fills a queue with jobs and looks in a few times a second while the devices work it off, each an equal share.
+The host fills a queue with jobs and checks a few times a second while the devices work it off, each an equal share.
 """
 
 import math
@@ -29,7 +29,7 @@ from quorisk.kernels.model import Model
 NAME = "jax"
 _CPU_LANES, _GPU_LANES, _FEWEST_LANES = 1 << 12, 1 << 18, 1 << 8  # docs/gpus.md has what more and fewer cost
 _NARROWING = 1 << 4
-"""How many times fewer lanes a batch has once hardly any of its runs are left."""
+"""Factor by which a batch has fewer lanes once hardly any of its runs are left."""
 _BATCH_COPIES = 8
 """Memory that a program takes, in copies of its batch."""
 _LOOK_S = 0.1, 0.4
@@ -148,7 +148,7 @@ def _told_of_memory() -> Iterator[None]:
 
 @_told_of_memory()
 def _work_off(model: Model, queue: Queue, num_runs: int, progress: Callable[[int], None] | None = None) -> Batch:
-    """The batch after all runs of the queue."""
+    """Makes all runs of the queue; returns the batch after them."""
     mesh = Mesh(np.array(devices()), ("devices",))
     lanes = min(num_lanes(model, device) for device in mesh.devices)
     queue = jax.device_put(queue, NamedSharding(mesh, PartitionSpec()))

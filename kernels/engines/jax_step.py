@@ -69,12 +69,12 @@ def _narrowest(width: int) -> Any:
 
 
 class Answers(Arrays):
-    """What a model's functions say of one state; see `step.Answers`."""
+    """Answers of a model's functions in one state; see `step.Answers`."""
 
     def __init__(self, model: Model, params: Sequence[Any], state: Sequence[Any]) -> None:
         self.model, self.state = general(model, within_widths=True), state
         self.given: dict[str, Any] = {}
-        """The leaves of a step by name, set before what depends on them is asked for."""
+        """The leaves of a step by name, set before anything that depends on them is computed."""
         values = {STATE: state, PARAMS: params}
         super().__init__(
             _outputs(self.model), lambda name: self.given[name] if isinstance(name, str) else values[name[0]][name[1]]
@@ -119,7 +119,7 @@ class Answers(Arrays):
 
 
 def _outputs(model: GeneralModel) -> list[Any]:
-    """All that a run is asked for."""
+    """All expressions that a run may compute."""
     return [
         *(model.initial_choices, *model.initial, *model.groups, model.broken, model.outcome, *model.sends),
         *model.members,

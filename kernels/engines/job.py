@@ -1,4 +1,4 @@
-"""What engines are asked for, and what they tell of a run."""
+"""Jobs of engines, and the columns of a run's record."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -21,7 +21,7 @@ def runs_of(job: Job) -> range:
 
 
 def pieces(job: Job, most: int) -> Iterator[Job]:
-    """A job in parts of at most that many runs."""
+    """Yields a job in parts of at most `most` runs."""
     last = job.first_run + job.num_runs
     for start in range(job.first_run, last, most):
         yield Job(job.point, start, min(most, last - start))

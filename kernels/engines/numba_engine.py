@@ -41,7 +41,7 @@ def in_chunks(
     progress: Callable[[int], None] | None,
     work: Callable[[Job], np.ndarray],
 ) -> np.ndarray:
-    """The jobs' tallies, of chunks of each that `work` runs on that many threads; see `simulate`."""
+    """Returns the jobs' tallies; `work` makes those of chunks of each job, on `threads` threads; see `simulate`."""
     tallies = np.zeros((len(jobs), num_columns(model)), np.int64)
     chunks = ((i, chunk) for i, job in enumerate(jobs) for chunk in pieces(job, _CHUNK_RUNS))
     with ThreadPoolExecutor(threads) as pool:
@@ -93,7 +93,7 @@ def record(model: Model, points: Points, job: Job, seed: int) -> np.ndarray:
 
 
 def _arguments(model: Model, points: Points, point: int) -> tuple[Any, ...]:
-    """What compiled code is told of a point, in the order of `numba_run._batch`."""
+    """Returns the arguments of compiled code for a point, in the order of `numba_run._batch`."""
     like, words = _tables(model)
     by_action = points.losses[point][np.array(losses(model))]
     limits = Limits(points.losses[point, 0], by_action, points.max_steps[point], points.horizons[point])
@@ -103,6 +103,6 @@ def _arguments(model: Model, points: Points, point: int) -> tuple[Any, ...]:
 
 @cache
 def _tables(model: Model) -> tuple[Any, Words]:
-    """Params for their type, and what is known of each word of groups."""
+    """Returns Params, for their type alone, and the table of words of groups."""
     action, first = np.array(group_words(model), np.int64).T
     return smallest_params(model), Words(action.copy(), first.copy(), np.array(fault_bits(model), np.int64)[action])

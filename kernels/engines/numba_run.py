@@ -37,7 +37,7 @@ _AHEAD = 8
 
 
 class Words(NamedTuple):
-    """What is known of each word of groups (`rule.group_words`), int64 by word."""
+    """Table of the words of groups (`rule.group_words`), int64 by word."""
 
     action: np.ndarray
     first: np.ndarray
@@ -47,18 +47,18 @@ class Words(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """What a point says of all its runs."""
+    """Limits and losses of a point, the same for all its runs."""
 
     loss: np.uint64
     """The probability that a message is lost, in units of 2**-63."""
     losses: np.ndarray
-    """Likewise, uint64 by action: the probability with which what it may lose is lost."""
+    """uint64 by action: the probability with which each member of its subset is lost, in the same units."""
     max_steps: np.int64
     horizon: np.float64
 
 
 class Room(NamedTuple):
-    """Where a run keeps what does not fit into registers; the next one uses it again."""
+    """Memory of a run for what does not fit into registers; the next run uses it again."""
 
     masks: np.ndarray  # int64 by word, the groups with a member enabled
     sums: np.ndarray  # int64 by word, the weight of those groups, of this word and all before it
@@ -70,7 +70,7 @@ class Room(NamedTuple):
 
 @cache
 def batch_function(model: Model, hurried: bool = False) -> Any:
-    """Compiled `_batch`: makes runs of a point, and adds them up."""
+    """Compiles `_batch`, which makes runs of a point and adds them up."""
     steps = stepper(model)
     sizes: dict[str, Any] = {"num_words": len(group_words(model)), "num_invariants": len(model.invariants)}
     sizes["num_wide"] = fields_of(model.widths)[-1].word + 1
@@ -123,8 +123,8 @@ outcome = run_one = sends = sends_many = settle = sharing = special = take = unp
 
 
 def _run(params, weights, accepts, words, limits, starts, seed, run, room):
-    """One run: its outcome, the invariants that it broke and the kinds of faults that it met as masks, steps, messages
-    sent, time in the engines' unit. Writes to `room.first_steps`, and to `room.exposed` how long each exposure lasted.
+    """Makes one run: returns its outcome, the masks of invariants that it broke and of faults that it met, steps,
+    messages sent, time in the engines' unit. Writes `room.first_steps`, and to `room.exposed` each exposure's duration.
     """
     masks, sums, draws, first_steps = room.masks, room.sums, room.draws, room.first_steps
     state = begin(params, starts, room.wide, seed, run)
@@ -170,7 +170,7 @@ def _run(params, weights, accepts, words, limits, starts, seed, run, room):
         if max_sends > 0 and fates >> OPEN:
             fates = settled_fates(fates, source)
         action, instance = words.action[word], words.first[word] + nth_bit(masks[word], nth)
-        if (special | sends_many()) >> action & 1:  # block 0 does not say all
+        if (special | sends_many()) >> action & 1:  # block 0 does not decide all
             instance, fates = settle(state, params, action, instance, fates, source, limits.losses)
         state, sent, lost = take(state, params, action, instance, fates)
         messages += sent

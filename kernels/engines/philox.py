@@ -43,15 +43,15 @@ _MULTIPLIER_0, _MULTIPLIER_1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
 _WEYL_0, _WEYL_1 = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
 _ROUNDS = 10
 FIRST_MESSAGES = 4
-"""Messages of a step whose fates block 0 decides, nearly always."""
+"""Number of messages of a step whose fates block 0 decides, nearly always."""
 OPEN = FIRST_MESSAGES
-"""The lowest of the bits of `first_draws`' fates that say which ones it left open."""
+"""Lowest bit of `first_draws`' fates that marks one as still open."""
 PICK = 1 << 7
-"""The block, after those of all messages, that says which member of a group goes off (`rule.member`)."""
+"""Number of the block, after those of all messages, that picks the member of a group that goes off (`rule.member`)."""
 RETRY = 1 << 8
 """Blocks from one attempt at a step to the next."""
 _REST_BITS = np.uint64(48)
-"""Bits of a loss, in units of 2**-63, that the leading 15 leave over."""
+"""Bits of a loss, in units of 2**-63, after the leading 15."""
 _REST = np.uint64((1 << 48) - 1)
 _MOST = (1 << 15) - 1
 _ONES, _GUARDS = np.uint64(0x0001000100010001), np.uint64(0x80008000)
@@ -107,7 +107,7 @@ def place(word, total, source):
 
 @jitable
 def first_draws(source):
-    """What block 0 says of a step: the word that chooses, the wait, and the fates of the first four messages.
+    """Returns a step's draws from block 0: the word that chooses, the wait, and the fates of the first four messages.
 
     `source` is (seed, run, step, block, loss), all of them uint64: `block` is where an attempt begins, and `loss` is
     the probability in units of 2**-63. Fates are an int64: bit j is set if message j is lost, bit OPEN + j if that is
@@ -153,7 +153,7 @@ def settled_fates(fates, source):
 
 @jitable_apart
 def later_fates(source, num):
-    """The fates of messages 4 to num - 1, at their places in a mask; it may say something of message `num`, too."""
+    """The fates of messages 4 to num - 1, at their places in a mask; the bit of message `num` may be set, too."""
     seed, run, step, block, loss = source
     lost = 0
     for pair in range(FIRST_MESSAGES // 2, (num + 1) // 2):
@@ -172,14 +172,14 @@ def fates_of(source, num):
 
 @jitable_apart
 def pick(source):
-    """A random number below 2**PICK_BITS, which says which member of a group goes off."""
+    """A random number below 2**PICK_BITS, which picks the member of a group that goes off."""
     seed, run, step, block, _ = source
     return as_int64(draw_pair(seed, run, step, block + np.uint64(PICK))[0] >> np.uint64(64 - PICK_BITS))
 
 
 @jitable
 def is_accepted(accept, source):
-    """Whether an instance is accepted that is with probability `accept`, in units of 2**-63."""
+    """Draws whether an instance is accepted, with probability `accept` in units of 2**-63."""
     seed, run, step, block, _ = source
     return draw_pair(seed, run, step, block + np.uint64(1))[1] >> np.uint64(1) < accept
 

@@ -16,17 +16,17 @@ from quorisk.kernels.rule import group_words, loss_names
 
 LOSS_UNIT = 2.0**-63
 _LIKE = {round(least / LOSS_UNIT): round(like / LOSS_UNIT) for least, like in ((1e-3, 0.1), (1e-5, 1e-4), (0.0, 1e-7))}
-"""From this loss on, code is made as for that one."""
+"""Lowest loss of a range, and the loss for which code is made that serves the whole range, in units of 2**-63."""
 _MOST, _LIKE_MOST = round(0.4 / LOSS_UNIT), round(0.6 / LOSS_UNIT)
-"""From the former on, code is made as for the latter where what is lost is no message: a lost message is told of and
-sent again, but of what an outage takes half is another matter than a tenth."""
+"""Loss from which on, and loss as for which, code is made where what is lost is no message: lost messages are noticed
+and sent again, but it matters whether an outage takes half or a tenth."""
 MAX_TOTAL_WEIGHT = 2**62
 ALWAYS = 1 << 63
 """Probability 1 in units of 2**-63."""
 FEWEST_UNITS = 2**30
-"""Weights are rounded, where they must be, once they have at least this many units: by less than one part in 1e9."""
+"""Fewest units of a weight that is rounded, where weights must be: by less than one part in 1e9."""
 _LEAST_WEIGHT = Fraction(1, 2**10)
-"""A smaller weight would be refused a thousand times before it is accepted."""
+"""Smallest weight allowed: one below would be refused a thousand times before it is accepted."""
 
 
 class Point(NamedTuple):
@@ -43,9 +43,9 @@ class Point(NamedTuple):
     lifetime: float = math.inf
     """Mean of the exponential model time after which a run ends; infinite for none."""
     time_unit: str | None = None
-    """"s" if rates and times are physical; None if the file gives them without a unit. No engine asks."""
+    """"s" if rates and times are physical; None if the file gives them without a unit. No engine reads it."""
     other_losses: Mapping[str, float] = {}
-    """By name, the probabilities of `Model.probabilities`: with which what is no message is lost; 0 where not given."""
+    """Probabilities of `Model.probabilities` by name, with which what is no message is lost; 0 where not given."""
 
     def p_lost(self, name: str) -> float:
         """The probability of that name, one of `rule.loss_names`."""
@@ -86,13 +86,13 @@ def params_at(model: Model, points: Points, point: int) -> Any:
 
 
 def key(points: Points, point: int) -> tuple[bytes, ...]:
-    """What tells a point from others: points that have the same make the same runs, if they start at the beginning."""
+    """Returns a point's key: points with equal keys make the same runs, if these start at the beginning."""
     return tuple(np.asarray(column).tobytes() for column in alone(points, point)[: Points._fields.index("starts")])
 
 
 def like_losses(losses: Sequence[int]) -> tuple[int, ...]:
-    """The losses for which code is made, and runs are observed, that serves for these; both in units of 2**-63, in the
-    order of `rule.loss_names`."""
+    """Returns the losses for which code is made, and runs are observed, in place of these; both in units of 2**-63, in
+    the order of `rule.loss_names`."""
     of_messages, *others = losses
     return _like(of_messages), *(_LIKE_MOST if loss >= _MOST else _like(loss) for loss in others)
 
@@ -102,7 +102,7 @@ def _like(loss: int) -> int:
 
 
 def kin(points: Points) -> list[int]:
-    """By point: the first one of which code serves for it, too; they differ in nothing but the losses, if at all."""
+    """Returns, by point, the first one whose code serves for it, too; they differ in nothing but losses, if at all."""
     first: dict[Any, int] = {}
     alike = points._replace(losses=np.array([like_losses(row) for row in points.losses.tolist()], np.uint64))
     return [first.setdefault(key(alike, point), point) for point in range(len(points.losses))]
@@ -178,12 +178,12 @@ def rates_in_force(model: Model, point: Point) -> dict[str, float]:
 
 
 def may_happen(model: Model, action: Action, values: Mapping[str, Any]) -> bool:
-    """Whether these parameters have what the action needs."""
+    """Whether these parameters meet `Action.needs`."""
     return not action.needs or any(values[p.name] != p.default_value for p in needed(model, action))
 
 
 def _num_group_words(model: Model) -> list[int]:
-    """By action."""
+    """Returns the number of group words of each action."""
     places = [place for place, _ in group_words(model)]
     return [places.count(place) for place in range(len(model.actions))]
 
@@ -191,7 +191,7 @@ def _num_group_words(model: Model) -> list[int]:
 def pack(model: Model, points: Sequence[Point]) -> Points:
     """The arrays of these points. Raises RateError."""
     words, names = (*_num_group_words(model), 1), loss_names(model)
-    places: dict[tuple[int, int, float], int] = {}  # points that share their mappings share what comes of these
+    places: dict[tuple[int, int, float], int] = {}  # points that share their mappings share what follows from these
     first: list[Point] = []
     place = np.empty(len(points), np.int64)
     for i, point in enumerate(points):

@@ -19,7 +19,7 @@ _CUDA_PLUGINS = ("jax_cuda13_plugin", "jax_cuda12_plugin")
 
 
 class Engine(Protocol):
-    """What a module of ENGINES has."""
+    """Interface of a module of ENGINES."""
 
     NAME: str
 

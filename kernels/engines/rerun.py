@@ -17,18 +17,18 @@ from quorisk.kernels.rule import groups, member
 
 
 class Rerun(NamedTuple):
-    """What an engine would record of the run, and the run."""
+    """A run, and what an engine would record of it."""
 
     path: Path
     outcome: int
-    """How the run ended: its place in OUTCOMES."""
+    """Outcome of the run: its place in OUTCOMES."""
     broken_mask: int
     met_mask: int
     """Kinds of faults that it met; see `model.fault_kinds`."""
     exposed: tuple[float, ...]
-    """For how long each exposure lasted; see `model.exposures`."""
+    """Duration of each exposure; see `model.exposures`."""
     first_steps: tuple[int, ...]
-    """By invariant: the step at which it broke; 0 if it did not."""
+    """Step, by invariant, at which it broke; 0 if it did not."""
     messages: int
     """Messages sent."""
     time: float
@@ -50,7 +50,7 @@ def rerun(model: Model, point: Point, seed: int, run: int) -> Rerun:
 def tally_of_runs(
     model: Model, points: Points, seed: int, point: int, runs: np.ndarray, recording: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
-    """What `numba_engine.tally_of_runs` returns, of a few runs."""
+    """Returns what `numba_engine.tally_of_runs` does, for a few runs."""
     tally, records = empty(model, len(runs) if recording else 0)
     for i, run in enumerate(runs.tolist()):
         ran = _rerun(model, points, point, seed, run)
@@ -92,7 +92,7 @@ def _rerun(model: Model, points: Points, point: int, seed: int, run: int) -> Rer
 
 
 class _Answers:
-    """What a model's functions say of one state, by plain Python; see `step.Answers`. Notes the step that is taken."""
+    """Answers of a model's functions in a state, by plain Python; see `step.Answers`. Notes the step that is taken."""
 
     def __init__(self, model: Model, params: Any, state: Any, steps: list[Step]) -> None:
         self.model, self.params, self.state, self.steps = model, params, state, steps

@@ -1,4 +1,4 @@
-"""Where runs start that do not start at the beginning: a table of states and how often each is drawn."""
+"""Starting states of runs that do not start at the beginning: a table of states and how often each is drawn."""
 
 import math
 from typing import NamedTuple
@@ -8,7 +8,7 @@ import numpy as np
 from quorisk.kernels.packing import Layout
 
 UNIT = 2**62
-"""What the flows of all starts add up to."""
+"""Sum of the flows of all starts."""
 
 
 class Starts(NamedTuple):
@@ -17,19 +17,19 @@ class Starts(NamedTuple):
     rows: np.ndarray
     """uint64, [start, word]: the states."""
     layout: Layout
-    """Of the rows."""
+    """Layout of the rows."""
     cumulative: np.ndarray
     """int64 by state: the flows of this one and all before it, in units of 1 / UNIT; the last one is UNIT."""
     places: int = 0
-    """0, or runs are hurried (`engines.hurried`): the instances of their fault that may be enabled at a time."""
+    """Largest number of enabled instances of the fault, if runs are hurried (`engines.hurried`); else 0."""
     p: float = 1.0
-    """Of runs that are hurried: that one more of these faults comes before a lifetime ends, at most."""
+    """Upper bound, for hurried runs, on the probability that one more of these faults comes before a lifetime ends."""
 
 
 NO_STARTS = Starts(
     np.empty((0, 1), np.uint64), Layout(*(np.empty(0, np.uint64) for _ in Layout._fields)), np.empty(0, np.int64)
 )
-"""Runs start at the beginning."""
+"""The empty table: runs start at the beginning."""
 
 
 def starts(rows: np.ndarray, layout: Layout, flows: np.ndarray, places: int = 0, p: float = 1.0) -> Starts:

@@ -1,8 +1,8 @@
-"""A step of a run, and what a run is between two steps: written once for plain Python, which replays runs, and for XLA.
+"""A step of a run, and a run between two steps: written once for plain Python, which replays runs, and for XLA.
 
-Numbers are Python's or JAX's. Nothing branches on them, so that `jax.vmap` makes a step of many runs of this one; what
-a model says of a state comes from an `Answers`. `numba_run` and lanes make the same runs, to the bit, in an order that
-suits their machine code.
+Numbers are Python's or JAX's. Nothing branches on them, so that `jax.vmap` makes a step of many runs of this one; the
+results of a model's functions come from an `Answers`. `numba_run` and lanes make the same runs, to the bit, in an order
+that suits their machine code.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -94,7 +94,7 @@ class Answers(Protocol):
         """The state after an instance of `action`, which may be traced; the state itself if that is -1."""
 
     def once(self, values: Any) -> Any:
-        """The values, which whatever compiles this is not to compute again for each that needs them."""
+        """The values, marked for a compiler not to compute them again at each use."""
 
 
 class _Drawn(NamedTuple):
@@ -106,7 +106,7 @@ class _Drawn(NamedTuple):
 
 
 def initial_choice(choices: Any, seed: Any, run: Any) -> Any:
-    """The number of a run's initial state among so many. `seed` is uint64."""
+    """The number of a run's initial state, below `choices`. `seed` is uint64."""
     drawn, _ = draw_pair(seed, as_uint64(run), np.uint64(0), np.uint64(0))
     return as_int64(multiply_high(drawn, as_uint64(choices)))
 
@@ -174,7 +174,7 @@ def select(place: Any, otherwise: Any, value_of: Callable[[int], Any], places: I
 
 
 def only_if(flag: Any, compute: Callable[[], Any], otherwise: Any = 0) -> Any:
-    """What `compute` returns: everywhere if the flag is traced, else only where it holds, and `otherwise` elsewhere."""
+    """Returns what `compute` does if the flag is traced or holds, else `otherwise`, without computing it."""
     return otherwise if isinstance(flag, bool) and not flag else compute()
 
 
@@ -222,9 +222,9 @@ def _draw(model: Model, settings: Settings, masks: Sequence[Any], sums: Sequence
 def _taken(
     model: Model, answers: Answers, settings: Settings, drawn: _Drawn, fates: Any, source: Any
 ) -> tuple[Any, Any, Any]:
-    """The state after what was drawn, the messages that it sends as a mask, and the kinds of faults that a run meets.
+    """The state after the draw, the messages that it sends as a mask, and the kinds of faults that the run meets.
 
-    `fates` is what block 0 says of messages.
+    `fates` are the fates of messages from block 0.
     """
     action, loses, everything = drawn.action, losses(model), range(len(model.actions))
     picked = cache(lambda: pick(source))
@@ -241,7 +241,7 @@ def _taken(
 
 
 def _fates(model: Model, settings: Settings, action: Any, fates: Any, source: Any, most: int) -> Any:
-    """Bit j: the j-th member of the step's subset, counted from the lowest bit, is lost; it has at most so many."""
+    """Returns a mask: bit j is set if member j of the subset, from the lowest bit, of `most` at most, is lost."""
     places = losses(model)
     if places[action] if isinstance(action, int) else any(places):
         loss = select(action, settings.losses[0], lambda i: settings.losses[places[i]], range(len(places)))

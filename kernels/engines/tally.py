@@ -1,4 +1,4 @@
-"""What a batch of runs is summed up to: integers only, so that sums do not depend on order, threads or partitions.
+"""Tallies of runs: integers only, so that sums do not depend on order, threads or partitions.
 
 A time is a whole number of ticks of 2**-30 of a unit of model time, up to 2**76: with seconds, from nanoseconds to two
 million years. Since 64 bits do not hold it, it is summed in two parts, of which the lower has LOW_BITS.
@@ -22,7 +22,7 @@ HIGH_TICK = 2.0**LOW_BITS * TIME_TICK
 """Unit of the higher part of a time."""
 TICKS, HIGH_TICKS = 1.0 / TIME_TICK, 1.0 / HIGH_TICK
 MOST_TIME = 2.0**46
-"""Longer times count as this."""
+"""Longest time; longer ones count as this."""
 MOST_TICKS, MOST_HIGH_TICKS = int(MOST_TIME * TICKS), int(MOST_TIME * HIGH_TICKS)
 
 FIXED_COLUMNS = (
@@ -58,7 +58,7 @@ class Tally(NamedTuple):
     broken: dict[str, int]
     first_steps: dict[str, int]
     exposed_ticks: dict[str, int]
-    """By invariant whose breach is exposure: for how long it was broken."""
+    """Ticks for which each invariant was broken whose breach is exposure."""
     losses_by_faults: dict[frozenset[str], int]
     """Lost runs by the kinds of faults that they met; only sets that came up."""
 
@@ -124,7 +124,7 @@ def write_record(records, row, ended, broken_mask, met_mask, steps, messages, hi
 
 
 def sums(runs: Any, time: tuple[Any, Any], exposed: Sequence[Any]) -> list[tuple[int, list[Any]]]:
-    """What each of many runs adds to a tally, by `add_run`'s rule, as columns side by side from one on.
+    """Returns what each of many runs adds to a tally by `add_run`'s rule: (first column, columns from there on) pairs.
 
     `runs` has arrays, NumPy's or JAX's, with an element for each run; `time` and `exposed` are parts of times.
     """
@@ -138,7 +138,7 @@ def sums(runs: Any, time: tuple[Any, Any], exposed: Sequence[Any]) -> list[tuple
 
 
 def bins(model: Model, runs: Any, time: tuple[Any, Any]) -> list[tuple[Any, Any]]:
-    """Which of such runs count one in a histogram, and in which column."""
+    """Returns, for each histogram, which of such runs count one in it, and in which column each does."""
     lost = runs.outcome == LOST
     bits = 64 - leading_zeros(as_uint64(runs.steps))
     return [
@@ -172,7 +172,7 @@ def num_columns(model: Model) -> int:
 
 
 def empty(model: Model, num_records: int) -> tuple[np.ndarray, np.ndarray]:
-    """A tally of no runs, int64 of length `num_columns(model)`, and room for the records of so many."""
+    """A tally of no runs, int64 of length `num_columns(model)`, and room for `num_records` records."""
     return np.zeros(num_columns(model), np.int64), np.empty((num_records, len(RECORD)), np.int64)
 
 

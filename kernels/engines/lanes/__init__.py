@@ -11,8 +11,8 @@
     build     compiled, kept on disk, loaded
     switch    decides: starts on `base`, compares each form with it bit for bit, goes on with the fastest
 
-What it cannot do it leaves to the generic engine, `numba_engine`, and it gives the same results bit for bit. `base` is
-that engine, or, where it is not compiled and few configurations are asked about, a form that takes nothing for granted.
+Runs that it cannot make it leaves to the generic engine, `numba_engine`, whose results it equals bit for bit. `base` is
+that engine, or, where it is not compiled and configurations are few, a form that assumes nothing of runs.
 """
 
 import threading
@@ -31,7 +31,7 @@ from quorisk.kernels.model import Model
 
 NAME = "lanes"
 switches = ByConfiguration(lambda model, points: Switch(model, points, 0), 1 << 10)
-"""What makes the runs of a configuration in this process."""
+"""Switches of this process: each makes the runs of one configuration."""
 
 
 def simulate(

@@ -1,8 +1,8 @@
-"""What makes a configuration's runs until there is a faster kernel, and those that faster kernels leave open.
+"""The base of a configuration: makes its runs until there is a faster kernel, and those that kernels leave open.
 
-That is the generic engine. It serves every configuration, but takes seconds to compile. So where it is not compiled,
-and few configurations are asked about, a kernel that takes nothing for granted is compiled in its place, which takes a
-fraction of that. What it leaves open, such as one choice of a billion, plain Python makes.
+It is the generic engine, which serves every configuration, but takes seconds to compile. So where that is not compiled
+and configurations are few, a kernel that assumes nothing of runs is compiled in its place, which takes a fraction of
+the time. Plain Python makes the runs that this kernel leaves open, such as one choice of a billion.
 """
 
 import threading
@@ -18,11 +18,11 @@ from quorisk.kernels.engines.points import params_at
 from quorisk.kernels.engines.tally import empty
 
 FEW = 3
-"""Configurations up to which kernels for them are compiled sooner than the generic engine."""
+"""Largest number of configurations whose kernels are compiled sooner than the generic engine."""
 _MOST_IN_PYTHON = 1000
-"""Runs that plain Python makes sooner than the generic engine is compiled."""
+"""Largest number of runs that plain Python makes sooner than the generic engine is compiled."""
 _COMPARED = 16
-"""Runs that plain Python makes as well, to see that a kernel that was compiled just now makes the same."""
+"""Number of runs that plain Python makes as well, to check a kernel that was just compiled."""
 
 
 class Base:
@@ -31,12 +31,12 @@ class Base:
     def __init__(self, of: Configuration) -> None:
         self.of = of
         self.kernel: Kernel | None = None
-        """What makes the runs in place of the generic engine."""
+        """Kernel that makes the runs in place of the generic engine, if there is one."""
         self._looked = False
         self._lock = threading.Lock()
 
     def begin(self) -> None:
-        """Gets that kernel if it is there sooner than the generic engine, and nothing was begun before."""
+        """Gets that kernel if it is ready sooner than the generic engine, unless runs have begun before."""
         with self._lock:
             if not self._looked:
                 self._looked = True
@@ -45,8 +45,8 @@ class Base:
     def tally_of_runs(
         self, seed: int, runs: np.ndarray | range, recording: bool = False
     ) -> tuple[np.ndarray, np.ndarray]:
-        """What `numba_engine.tally_of_runs` returns of runs, which are given by their indices."""
-        with self._lock:  # until it has begun
+        """Returns what `numba_engine.tally_of_runs` does for runs given by their indices."""
+        with self._lock:  # waits until `begin` is done
             self._looked, kernel = True, self.kernel
         runs = np.asarray(runs, np.int64)
         if kernel is None:
@@ -96,6 +96,6 @@ class Base:
 
 
 def first_shape() -> Shape:
-    """Of kernels that take nothing for granted."""
+    """Returns the shape of kernels that assume nothing of runs."""
     wide, _ = shapes()
     return wide._replace(listed=True, assumes=False, soon=True)

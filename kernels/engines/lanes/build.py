@@ -26,16 +26,16 @@ from quorisk.kernels.tracing.demand import in_order
 from quorisk.kernels.tracing.trace import NARROWEST
 
 QUEUED = Shape(RUNS, DWORD, queued=True)
-"""By `queued`."""
+"""Shape of the kernels of `queued`."""
 _EMITTING = threading.Lock()
-"""Of the threads that compile, one makes expressions at a time: kernels of several share some of them."""
+"""Lock of the threads that compile: one makes expressions at a time, as kernels of several share some of them."""
 _PROTOTYPE = ctypes.CFUNCTYPE(None, ctypes.c_uint64, ctypes.c_void_p, *2 * [ctypes.c_int64], *2 * [ctypes.c_void_p])
 _SPEED = 3
 """LLVM's level of optimization."""
 
 
 class Configuration(NamedTuple):
-    """What runs are made of."""
+    """A configuration: one point of a model."""
 
     model: Model
     points: Points
@@ -50,24 +50,24 @@ class Kernel(NamedTuple):
     shape: Shape
     row_words: int
     columns: tuple[int, ...]
-    """Where in a row the first steps and the times are; see `plan.columns_of`."""
+    """Columns of the first steps and the times in a row; see `plan.columns_of`."""
     scratch_words: int
     operations: int
     """Operations of a step, as traced."""
     timed: bool
-    """Whether its rows tell the time."""
+    """Whether its rows have the time."""
 
 
 class Cpu(NamedTuple):
-    """What code is made for."""
+    """The CPU for which code is made."""
 
     name: str
     features: tuple[str, ...]
-    """As LLVM takes them: each begins with + or -."""
+    """Features as LLVM takes them: each begins with + or -."""
 
     @property
     def register_bits(self) -> int:
-        """Of the widest ones that lanes may fill."""
+        """Bits of the widest registers that lanes may fill."""
         if {"+avx512f", "+avx512bw", "+avx512dq", "+avx512vl"} <= set(self.features):
             return 512
         return 256 if "+avx2" in self.features else 128
@@ -75,12 +75,12 @@ class Cpu(NamedTuple):
 
 @cache
 def this_cpu() -> Cpu:
-    """This machine's."""
+    """Returns this machine's CPU."""
     return Cpu(llvm.get_host_cpu_name(), tuple(llvm.get_host_cpu_features().flatten().split(",")))
 
 
 def shapes() -> tuple[Shape, Shape]:
-    """Those that fill a register of this machine's CPU, with lanes of 32 and of 16 bits."""
+    """Returns the shapes that fill a register of this machine's CPU, with lanes of 32 and of 16 bits."""
     size = this_cpu().register_bits
     return Shape(size // 32, 32), Shape(size // NARROWEST, NARROWEST)
 
@@ -93,7 +93,7 @@ def every_shape() -> tuple[Shape, ...]:
 def build(of: Configuration, timed: bool, shape: Shape) -> Kernel:
     """The kernel of a configuration in that shape: loaded, or compiled and kept. Raises Unsupported.
 
-    One that is not `timed` tells no time, which a run's row needs if the run loses data or if there is a horizon.
+    The rows of one that is not `timed` lack the time, which a run needs if it loses data or if there is a horizon.
     """
     if not timed and of.points.horizons[of.point] != float("inf"):
         raise Unsupported("a run with a horizon needs the time")
@@ -119,7 +119,7 @@ def is_kept(of: Configuration, timed: bool, shape: Shape) -> bool:
 
 
 def discard(of: Configuration, timed: bool, shape: Shape) -> None:
-    """Has the kernel compiled anew by whoever asks for it next."""
+    """Deletes the kernel's code, so that the next `build` compiles it anew."""
     _path(of, timed, shape).unlink(missing_ok=True)
 
 
@@ -170,8 +170,8 @@ def _machine() -> Any:
 
 
 def object_code(text: str, soon: bool = False) -> bytes:
-    """The machine code of a module's IR. Where it is wanted `soon`, LLVM's passes over the IR are left out: expressions
-    come folded, so that these take half of the time and make a few percent."""
+    """The machine code of a module's IR. If it is wanted `soon`, LLVM's passes over the IR are left out: they take half
+    of the time and gain a few percent, as expressions come folded."""
     module = _verified(text)
     return _machine().emit_object(module if soon else _optimized(module))
 
@@ -197,12 +197,12 @@ def linked(code: bytes, name: str = NAME) -> tuple[Any, int]:
 
 
 def folder(protocol: str) -> Path:
-    """Where all code of a protocol is kept that was compiled from these sources, of which its path has a hash."""
+    """Returns the folder of all code of a protocol that was compiled from these sources; its path has their hash."""
     return code_folder(protocol) / "lanes"
 
 
 def num_kept(model: Model) -> int:
-    """Of how many configurations kernels are kept that take nothing for granted."""
+    """Returns the number of configurations that have a kernel on disk which assumes nothing of runs."""
     there = _folder_of(model, assumes=False)
     return sum(not path.suffix for path in there.iterdir()) if there.is_dir() else 0
 
@@ -212,7 +212,7 @@ def _folder_of(model: Model, assumes: bool) -> Path:
 
 
 def _path(of: Configuration, timed: bool, shape: Shape) -> Path:
-    """Where the code is kept."""
+    """Returns the path of the code."""
     key = repr((of.model.name, _constants(of, timed), shape, this_cpu(), llvmlite.__version__))
     return _folder_of(of.model, shape.assumes) / hashlib.sha256(key.encode()).hexdigest()[:32]
 
@@ -224,7 +224,7 @@ def _keep(path: Path, description: dict[str, Any], code: bytes) -> None:
 
 
 def _load(path: Path) -> tuple[dict[str, Any], bytes] | None:
-    """What `_keep` wrote; None if there is nothing, or not what was written."""
+    """Returns what `_keep` wrote; None if the file is missing or damaged."""
     content = keeping.read(path)
     if content is None:
         return None

@@ -1,4 +1,4 @@
-"""What a process makes for a configuration and keeps for all calls that come to it."""
+"""A process's cache of objects by configuration, for all calls of the engine."""
 
 import threading
 from collections.abc import Callable
@@ -11,7 +11,7 @@ _T = TypeVar("_T")
 
 
 class ByConfiguration(Generic[_T]):
-    """Made by `make(model, points)`; `points` has the configuration alone. Of more than `most` the oldest goes."""
+    """Objects made by `make(model, points)`; `points` is the configuration alone. Above `most` the oldest goes."""
 
     def __init__(self, make: Callable[[Model, Points], _T], most: int) -> None:
         self._make, self._most = make, most
@@ -19,7 +19,7 @@ class ByConfiguration(Generic[_T]):
         self._lock = threading.Lock()
 
     def get(self, model: Model, points: Points, point: int) -> _T:
-        """What there is for a point, made if it is not there yet."""
+        """Returns the object of a point, made if it is not there yet."""
         configuration = model.name, *key(points, point)
         with self._lock:
             if configuration not in self._made:

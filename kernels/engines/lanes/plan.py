@@ -1,4 +1,4 @@
-"""What kernels have in common: their face, their rows, and how masks of enabled instances lie side by side."""
+"""The interface of all kernels, their rows, and the packing of masks of enabled instances."""
 
 from collections.abc import Container, Sequence
 from typing import Any, NamedTuple
@@ -22,38 +22,38 @@ FIXED_COLUMNS = ("outcome", "broken_mask", "met_mask", "steps", "messages", "tim
 """Columns of a row before those of the first steps at which watched invariants broke, and of how long exposures lasted;
 times are float64."""
 GAP = 8
-"""Bits that are never set, side by side, from which on it is worth an operation or two to leave them out."""
+"""Number of adjacent bits never set from which on it is worth an operation or two to leave them out."""
 _ROOM = 64
-"""Steps are counted in few bits if these hold so many times as many as a run takes on average."""
+"""Multiple of a run's mean number of steps that few bits must hold for steps to be counted in them."""
 
 
 class Limits(NamedTuple):
-    """What ends a run besides the model, and what is to be known of it."""
+    """Losses and limits of a run besides its model's, and whether its time is needed."""
 
     losses: tuple[int, ...]
     """The probabilities of `rule.loss_names`, in units of 2**-63."""
     lifetime_weight: int
     """Weight of the end of a lifetime; 0 if there is none."""
     accepts: tuple[int, ...]
-    """By word of groups, and last for the end of a lifetime: the probability to accept one that is drawn, in units of
+    """Probability, by word of groups and last for the end of a lifetime, to accept one that is drawn, in units of
     2**-63. One that is not accepted is left to the generic engine."""
     max_steps: int
     horizon: float
-    """In the engines' unit of time."""
+    """Horizon in the engines' unit of time."""
     timed: bool
-    """Whether the rows' times are to be right. If not, the horizon is infinite, and what is told of a run that loses
-    data or stands exposed is not all of it."""
+    """Whether the rows' times have to be right. If not, the horizon is infinite, and the row of a run that loses data
+    or stands exposed is incomplete."""
 
 
 class Field(NamedTuple):
-    """Where the mask of a word of groups, or a piece of it, lies among the masks packed together."""
+    """The place of the mask of a word of groups, or of a piece of it, among the masks packed together."""
 
     place: int
-    """The word's."""
+    """Place of the word."""
     group: int
     offset: int
     lowest: int
-    """The word's bit that lies there."""
+    """Lowest bit of the word that lies in it."""
     size: int
 
     @property
@@ -63,22 +63,22 @@ class Field(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What a kernel of many runs at once keeps of each, and in how many bits."""
+    """The values that a kernel of many runs at once keeps of each, and their widths in bits."""
 
     leaves: tuple[int, ...]
     """Places of the leaves of the state that are no constants."""
     watched: tuple[int, ...]
     """Places of the invariants that may be broken without an end of the run."""
     exposed: tuple[int, ...]
-    """Those of them whose breach is exposure, if times are asked for."""
+    """Places of those of them whose breach is exposure, if times are needed."""
     mask_bits: int
     groups: tuple[int, ...]
     """The rate of each group: words of one rate whose masks lie side by side, in the order in which they are drawn."""
     fields: tuple[Field, ...]
     share_bits: int
-    """Of a number below the sum of all rates."""
+    """Bits of a number below the sum of all rates."""
     most_sent: int
-    """Messages that a step sends at most."""
+    """Largest number of messages that a step sends."""
 
 
 def limits_of(points: Points, point: int, timed: bool) -> Limits:
@@ -94,7 +94,7 @@ def limits_of(points: Points, point: int, timed: bool) -> Limits:
 
 
 def shared(limits: Limits) -> Limits:
-    """The limits for which code is made that serves for these, too: points of a grid differ in their losses."""
+    """Returns the limits for which code is made in place of these: points of a grid that differ in losses share it."""
     return limits._replace(losses=like_losses(limits.losses))
 
 
@@ -104,7 +104,7 @@ def weights_of(points: Points, point: int) -> tuple[int, ...]:
 
 
 def plan(model: Model, traced: TracedModel, limits: Limits, narrowest: int, in_pieces: bool = False) -> Plan:
-    """What a kernel of many runs keeps, in lanes of `narrowest` bits or more.
+    """Plans the values that a kernel of many runs keeps, in lanes of `narrowest` bits or more.
 
     Masks that are longer, or have large gaps, are cut to pieces if they may be `in_pieces`.
     """
@@ -128,13 +128,13 @@ def plan(model: Model, traced: TracedModel, limits: Limits, narrowest: int, in_p
 
 
 def counted_steps(traced: TracedModel, limits: Limits, lane_bits: int, most_sent: int) -> int:
-    """How many of a run's steps are counted: no more than lanes of so many bits hold, if hardly any run is longer."""
+    """Returns the number of steps to count: no more than lanes of `lane_bits` hold, if hardly any run is longer."""
     room = ((1 << lane_bits - 1) - 1) // max(1, most_sent)
     return min(limits.max_steps, room) if traced.bounds.mean_steps * _ROOM <= room else limits.max_steps
 
 
 def lane(bits: int, narrowest: int) -> int:
-    """Bits of the narrowest lane that holds so many."""
+    """Returns the bits of the narrowest lane that holds `bits` of them."""
     return next(lane for lane in (narrowest, 32, 64) if lane >= bits)
 
 
@@ -151,7 +151,7 @@ def doom(first: Seen) -> Any:
 def places(word: Any, total: Any, share_bits: int) -> tuple[Any, Any]:
     """The first place below the total that `word`, 32 bits of a fraction, leads to, and how far the last is from it.
 
-    All of them are 64-bit values of one language; the total is below 2 ** `share_bits`.
+    All of them are 64-bit values of one back end; the total is below 2 ** `share_bits`.
     """
     if share_bits == 64:
         lowest = lowest_place(word, total)
@@ -162,7 +162,7 @@ def places(word: Any, total: Any, share_bits: int) -> tuple[Any, Any]:
 
 
 def row_words(watched: Sequence[int], exposed: Sequence[int]) -> int:
-    """Words of a row that tells the first step of each of the invariants `watched`, and the times of `exposed` ones."""
+    """Words of a row with the first step of each of the invariants `watched`, and the times of `exposed` ones."""
     return len(FIXED_COLUMNS) + len(watched) + len(exposed)
 
 

@@ -1,4 +1,4 @@
-"""Runs that a kernel makes, added up: by NumPy where records are asked for, or what does it sooner is not compiled."""
+"""Sums of the runs that a kernel makes: by compiled code, or by NumPy for records or if that is not compiled."""
 
 import threading
 
@@ -22,7 +22,7 @@ class _Memory(threading.local):
         self.words = np.empty(0, np.int64)
 
     def get(self, num_words: int) -> np.ndarray:
-        """So many words from the beginning of a line of the processor's cache on."""
+        """Returns `num_words` words from the beginning of a line of the processor's cache on."""
         if len(self.words) < num_words + LINE_WORDS:
             self.words = np.empty(num_words + LINE_WORDS, np.int64)
         skipped = -self.words.ctypes.data // 8 % LINE_WORDS

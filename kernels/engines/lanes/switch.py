@@ -1,8 +1,8 @@
-"""When a configuration's runs go over from the generic engine to a kernel of its own.
+"""The switch of a configuration's runs from the generic engine to a kernel of its own.
 
-They begin on the generic engine at once, or on what `base` has in its place. If what is left takes longer than a kernel
-takes to compile, some are compiled beside it, and each that is faster than what there is takes over between two chunks.
-Where the generic engine is not compiled and many runs are asked for, the first is compiled without waiting to see. The
+Runs begin at once on the generic engine, or on the kernel that `base` has in its place. If the rest takes longer than a
+kernel takes to compile, kernels are compiled in the background, and each that is faster than the one before takes over
+between two chunks. If the generic engine is not compiled and runs are many, the first kernel is compiled at once. The
 first chunk of each is run by both and compared.
 """
 
@@ -34,31 +34,31 @@ _MANY_RUNS = 1 << 19
 """Runs from which on lanes are compiled at once where the generic engine is not compiled."""
 _TRIAL_RUNS = 1 << 12
 _TRIAL_S, _LONG_TRIAL_S = 0.03, 0.1
-"""Seconds for which two ways to make runs take turns, to tell what a kernel gains and which of two is the faster."""
+"""Seconds for which two ways to make runs take turns, to measure a kernel's gain and which of two is the faster."""
 _TELLING_RUNS = 1 << 8
-"""Runs of a chunk from which on it tells how long the others will take."""
+"""Runs of a chunk from which on the time of the others is estimated from it."""
 _GAIN = 2.0
-"""How many times as fast as the generic engine lanes have to be, or others are tried for shorter runs as well."""
+"""Gain over the generic engine below which further kernels are tried for shorter jobs as well."""
 _FEW_OPERATIONS, _MANY_OPERATIONS = 800, 1200
 """Operations of a step up to which twice as many lanes are tried, and beyond which queues are."""
 _FEW_ASK, _SOME_ASK, _MANY_ASK = 1 / 256, 1 / 64, 1 / 16
-"""Shares of runs that lose data or stand exposed, which is told with its time. Up to the first share the generic engine
-runs them again, up to the last one lanes of their own do, and beyond it a kernel tells the time of all runs. Too few
-runs are not worth lanes of their own: the second share alone decides then."""
+"""Shares of runs that lose data or stand exposed, whose times are needed. Up to the first share the generic engine
+repeats them, up to the last one a timed kernel of their own does, and beyond it the kernel of all runs is timed. Too
+few runs are not worth a kernel of their own: the second share alone decides then."""
 _TOO_MANY = 1 / 8
 """Share of runs to be repeated from which on a kernel is given up."""
 
 
 class _Best(NamedTuple):
-    """The fastest of what was tried."""
+    """The fastest way to make runs of those that were tried."""
 
     step: Callable[[Job], object]
-    """Makes runs."""
+    """Function that makes a job's runs."""
     kernel: Kernel | None = None
     gain: float = 1.0
-    """How many times as fast as the generic engine it is."""
+    """Its speed relative to the generic engine."""
     operations: int = 0
-    """Of a step of the last one that was tried."""
+    """Operations of a step of the kernel that was tried last."""
     why_none: str = "it would not be faster"
 
 
@@ -71,27 +71,27 @@ class Switch:
         self._base = Base(self._where)
         self.kernel: Kernel | None = None
         self.why_not: str | None = None
-        """Why there will be no kernel."""
+        """Reason why there will be no kernel."""
         self.num_repeated = 0
         """Runs that kernels left to the generic engine."""
         self._checked: tuple[Kernel | None, Kernel | None] = (None, None)
         """The kernel and the teller whose results were compared."""
         self._teller: Kernel | None = None
-        """Runs again those of which a kernel that does not tell the time does not tell all."""
+        """Timed kernel that repeats the runs whose rows are incomplete since the kernel is not timed."""
         self._asked = False
-        """Whether any runs were asked for."""
+        """Whether any runs were requested."""
         self._begun = False
-        """Whether kernels are being got, or were."""
+        """Whether kernels are being compiled or loaded, or were."""
         self._gain = 1.0
-        """How many times as fast as the generic engine the kernel is that was begun with."""
+        """Speed, relative to the generic engine, of the kernel that was compiled at once."""
         self._spent_s = 0.0
         self._seen = np.zeros(2, np.int64)
-        """Runs that ended, and how many of them asked for the time."""
+        """Number of runs that ended, and number of those whose time is needed."""
         self._lock = threading.Lock()
 
     def begin(self, runs: int) -> None:
-        """Has the first of about so many runs wait for as little as can be: to be called where few configurations are
-        asked about."""
+        """Prepares for about `runs` runs, so that the first ones wait as little as possible: for jobs of few
+        configurations."""
         with self._lock:
             is_first, self._asked = not self._asked, True
         if is_first and runs >= _MANY_RUNS and not numba_engine.is_at_hand(self.model):
@@ -141,8 +141,8 @@ class Switch:
             self._get_others(timed, self.kernel.operations, worth_s)
 
     def _get_others(self, timed: bool, operations: int, worth_s: float) -> None:
-        """Gets what long runs gain from besides a kernel: if this is not `timed`, and there are enough runs of which it
-        does not tell all, lanes that run those again."""
+        """Gets what long jobs gain from besides a kernel: compiled sums and, if the kernel is not `timed` and enough of
+        its rows are incomplete, a timed kernel that repeats those runs."""
         if worth_s >= WORTH_COMPILING_S:
             compile_sums(self.model)
         if timed or worth_s < WORTH_COMPARING_S or self._share_asking() <= _FEW_ASK:
@@ -153,7 +153,7 @@ class Switch:
             self._teller = build(self._where, True, shape._replace(listed=True))
 
     def _asking(self, tally: np.ndarray) -> int:
-        """How many runs ask for the time, or at least as many."""
+        """Returns an upper bound on the number of runs whose time is needed."""
         return int(tally[LOST] + sum(tally[BROKEN + place] for place in exposures(self.model)))
 
     def _share_asking(self) -> float:
@@ -165,9 +165,9 @@ class Switch:
         return bool(math.isfinite(self.points.horizons[self.point]) or self._share_asking() > most)
 
     def _consider(self, tally: np.ndarray, seconds: float, runs: int, left: int) -> None:
-        """Begins to get the fastest kernel if it is worth that: going by what is left, or by what was spent so far.
+        """Begins to get the fastest kernel if it is worth that, judged by the time that is left or was spent so far.
 
-        `seconds` are those that the generic engine takes for so many runs.
+        `seconds` is the time that the generic engine takes for `runs` runs.
         """
         with self._lock:
             self._seen += (runs, self._asking(tally))
@@ -179,7 +179,7 @@ class Switch:
                 return
             timed = self._needs_time(worth_s)
             at_hand = self._is_kept(timed)
-            if not at_hand and not timed and worth_s < WORTH_COMPILING_S:  # one that tells the time will do
+            if not at_hand and not timed and worth_s < WORTH_COMPILING_S:  # a timed one will do
                 timed = at_hand = self._is_kept(True)
             if not at_hand and worth_s < WORTH_COMPILING_S:
                 return
@@ -191,7 +191,7 @@ class Switch:
         return is_kept(self._where, timed, first)
 
     def _beside(self, get: Callable[[], None]) -> None:
-        """Gets kernels while runs go on, as they did before if anything is wrong with them."""
+        """Gets kernels in the background while runs go on; if that fails, runs go on as before."""
 
         def work() -> None:
             try:
@@ -205,7 +205,7 @@ class Switch:
         threading.Thread(target=work, name="compile").start()
 
     def _get_first(self) -> None:
-        """Gets lanes that tell the time, and so serve any runs. Others are for when it is seen how long these take."""
+        """Gets a timed kernel, which serves any runs. Others wait until it is known how long runs take."""
         _, narrow = shapes()
         self._gain = self._better(_Best(self._on_base), True, narrow._replace(soon=True)).gain
         self._begun = False
@@ -215,10 +215,10 @@ class Switch:
         return self._generic(0, job)
 
     def _get_faster(self, timed: bool, worth_s: float) -> None:
-        """Tries the kernels that there are, and has each used that is faster than what came before.
+        """Tries all kernels, and uses each that is faster than the one before.
 
-        The first one gains most of what there is to gain: the others are for long runs, or if it gains little. Of a
-        large model it computes much in vain, for which there are queues. Twice as many lanes as a register holds leave
+        The first one gains most of what there is to gain: the others are for long jobs, or if it gains little. For
+        large models, of which it computes much in vain, there are queues. Twice as many lanes as a register holds leave
         a processor less to wait for, but only where the values of a step do not fill its registers anyway.
         """
         wide, first = shapes()  # narrow lanes are the fastest of most models
@@ -232,7 +232,7 @@ class Switch:
             self._give_up(best.why_none)
 
     def _better(self, best: _Best, timed: bool, shape: Shape) -> _Best:
-        """The kernel of that shape, which is used then, if it is faster."""
+        """Returns the kernel of that shape, and uses it, if it is faster than `best`; else returns `best`."""
         if self.why_not is not None:  # given up meanwhile
             return best
         try:
@@ -250,7 +250,7 @@ class Switch:
         return _Best(step, kernel, gain * best.gain, kernel.operations)
 
     def _times_as_fast(self, new: Callable[[Job], object], old: Callable[[Job], object], trial_s: float) -> float:
-        """How many times as fast one way to make runs is as another; they take turns, as a machine's speed varies."""
+        """Returns the speed of `new` relative to `old`; the two take turns, as a machine's speed varies."""
         for step in (new, old):  # which loads what it needs
             step(Job(self.point, 0, 1))
         least, begun = [math.inf, math.inf], time.thread_time()
@@ -262,7 +262,7 @@ class Switch:
         return least[1] / least[0]
 
     def _check(self, both: tuple[Kernel, Kernel | None], seed: int, job: Job) -> np.ndarray:
-        """A chunk run by the generic engine, and by the kernel with its teller."""
+        """Returns a chunk's tally by the generic engine, after comparing it with that of the kernel and its teller."""
         tally = self._generic(seed, job)
         found, _ = self.by_kernel(both[0], seed, job)
         if np.array_equal(tally, found):
@@ -293,7 +293,7 @@ class Switch:
     def _tallied(
         self, kernel: Kernel, seed: int, job: Job, recording: bool = False
     ) -> tuple[np.ndarray, np.ndarray, int]:
-        """Tally and records, and how many runs were repeated for them."""
+        """Tally and records, and the number of runs that were repeated for them."""
         tally, records = empty(self.model, job.num_runs if recording else 0)
         left = add_runs(kernel, self._where, seed, runs_of(job), tally, records)
         runs = job.first_run + left
@@ -307,6 +307,6 @@ class Switch:
         return tally, records, len(runs)
 
     def _give_up(self, why: str) -> None:
-        """No kernel is used any more, for the first of the reasons given."""
+        """Stops the use of kernels, and notes the first of the reasons given."""
         with self._lock:
             self.kernel, self.why_not = None, self.why_not or why

@@ -15,7 +15,7 @@ _MOST_STEPS = 1 << 30
 
 
 class Shape(NamedTuple):
-    """How many runs at a time, each in lanes of that many bits or more."""
+    """The shape of a kernel: `lanes` runs at a time, each in lanes of `narrowest` bits or more."""
 
     lanes: int
     narrowest: int
@@ -24,26 +24,26 @@ class Shape(NamedTuple):
     listed: bool = False
     """Whether its runs are those of a list, in place of all from one on."""
     assumes: bool = True
-    """Whether it takes for granted what runs were seen to do."""
+    """Whether it assumes what runs were observed to do."""
     soon: bool = False
-    """Whether its code is to be there soon, rather than as fast as can be."""
+    """Whether its code has to be ready soon, rather than be as fast as possible."""
 
     @property
     def spelled(self) -> str:
-        """For people to read."""
+        """The shape in words, for people to read."""
         return f"{self.lanes} lanes of {self.narrowest} bits{', queued' if self.queued else ''}"
 
     def twice(self) -> "Shape":
-        """As many lanes in two registers as are here in one."""
+        """Returns the shape with twice as many lanes, in two registers."""
         return self._replace(lanes=2 * self.lanes)
 
 
 class Unsupported(Exception):
-    """Why a configuration has no kernel, in a line."""
+    """A configuration that has no kernel; the text is one line that says why."""
 
 
 def look(model: Model, params: Any, weights: tuple[int, ...], limits: Limits, shape: Shape) -> None:
-    """Looks at runs, for `traced_for`, which need not do so then; what is wrong with the model it will say. Raises
+    """Observes runs ahead of `traced_for`, which then need not, and which reports errors of the model. Raises
     Unsupported."""
     _check(weights, limits)
     with suppress(TypeError, ValueError, RecursionError):
@@ -51,8 +51,8 @@ def look(model: Model, params: Any, weights: tuple[int, ...], limits: Limits, sh
 
 
 def traced_for(model: Model, params: Any, weights: tuple[int, ...], limits: Limits, shape: Shape) -> TracedModel:
-    """The model as a kernel of that shape steps it, within the bounds that are observed if it takes any for granted.
-    Raises Unsupported.
+    """Traces the model for a kernel of that shape, within the bounds that are observed if it assumes any. Raises
+    Unsupported.
     """
     _check(weights, limits)
     try:
@@ -89,6 +89,6 @@ def _bounds(model: Model, params: Any, weights: tuple[int, ...], losses: tuple[f
 def _traced(
     model: Model, params: Any, weights: tuple[int, ...], losses: tuple[float, ...]
 ) -> tuple[TracedModel, Habits]:
-    """The model for lanes of any width, and what its runs were seen to do."""
+    """Returns the model traced for lanes of any width, and the observed habits of its runs."""
     traced = trace(model, params, weights, _bounds(model, params, weights, losses))
     return traced, habits(model, traced, losses, NARROWEST)

@@ -1,4 +1,4 @@
-"""What taking one word of instances changes: leaves of the state, and the guards and invariants that depend on them."""
+"""Changes by one word of instances: leaves of the state, and the guards and invariants that depend on them."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -11,37 +11,37 @@ from quorisk.kernels.tracing.trace import TracedModel, Word, strays
 
 
 class Effect(NamedTuple):
-    """What a word does to a state."""
+    """The effect of a word on a state."""
 
     leaves: dict[int, Any]
-    """By their places: the leaves that it changes, after it."""
+    """Leaves that it changes, by place, as they are after it."""
     redo: Any
-    """Whether that need not be right, or is out of bounds."""
+    """Whether these may be wrong, or are out of bounds."""
 
     def outputs(self) -> list[Any]:
-        """All of it."""
+        """Returns all expressions of the effect."""
         return [*self.leaves.values(), self.redo]
 
 
 class Affected(NamedTuple):
-    """What depends on the leaves that changed, in the state after the change."""
+    """Expressions that depend on the leaves that changed, in the state after the change."""
 
     masks: dict[int, Any]
-    """By group: the masks of its words that are affected, packed."""
+    """Packed masks of the words that are affected, by group."""
     kept: dict[int, int]
-    """By those groups: the bits of words that are not."""
+    """Bits of the words that are not affected, by the same groups."""
     broken: dict[int, Any]
-    """By invariant: whether it is broken."""
+    """Whether each affected invariant is broken, by its place."""
     unbounded: Any
-    """As in `trace.Seen`; False if it is not affected."""
+    """`trace.Seen.unbounded`; False if it is not affected."""
 
     def outputs(self) -> list[Any]:
-        """All that is to be computed."""
+        """Returns all expressions to compute."""
         return [*self.masks.values(), *self.broken.values(), self.unbounded]
 
 
 def effect_of(traced: TracedModel, word: Word) -> Effect:
-    """What a word does that can be taken."""
+    """Returns the effect of a word that can be taken."""
     assert word.after is not None
     pairs = enumerate(zip(word.after, traced.state, strict=True))
     changed = {i: new for i, (new, old) in pairs if not same(new, old)}
@@ -51,7 +51,7 @@ def effect_of(traced: TracedModel, word: Word) -> Effect:
 
 
 def affected_by(traced: TracedModel, fields: Sequence[Field], effect: Effect) -> Affected:
-    """What is to be looked at again after an effect; masks lie as `fields` say."""
+    """Returns what has to be computed again after an effect; masks lie as `fields` say."""
     changed = {("state", i) for i in effect.leaves}
 
     def affected(value: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Which instance each lane draws: the weights of all that are enabled, and in whose share the bits drawn lie."""
+"""The choice of an instance in each lane: the weights of enabled instances, and in whose share the bits drawn lie."""
 
 from collections.abc import Sequence
 from functools import reduce
@@ -68,7 +68,7 @@ class Choice:
         return builder.icmp_unsigned("!=", reduce(builder.or_, bits), constant(kind, 0))
 
     def first_bit(self) -> Any:
-        """In each lane where the group of the bit drawn begins, if the groups' masks lie behind each other."""
+        """In each lane, the beginning of the group of the bit drawn, if the groups' masks lie behind each other."""
         builder, kind = self.builder, self.hot.type
         first = constant(kind, 0)
         for group in range(1, len(self._hot_in)):

@@ -29,7 +29,7 @@ _UNROLLED = 3
 
 
 class Draws(NamedTuple):
-    """What a step, or one in each lane, draws: 64-bit values of LLVM."""
+    """The draws of a step, or of one in each lane: 64-bit values of LLVM."""
 
     choose: Any
     """32 bits, which choose the group."""
@@ -39,7 +39,7 @@ class Draws(NamedTuple):
 
 
 def source_of(builder: Any, seed: Any, run: Any, step: Any, loss: Any = None) -> tuple[Any, ...]:
-    """The first attempt at a step, as the functions of `philox` take it; `loss` is None where none is asked for."""
+    """The first attempt at a step, as the functions of `philox` take it; `loss` is None where it is not used."""
     numbers = (seed, run, step, constant(step.type, 0))
     return *(Value(builder, number) for number in numbers), np.uint64(0) if loss is None else Value(builder, loss)
 
@@ -62,14 +62,14 @@ def draw(builder: Any, seed: Any, run: Any, step: Any, loss: Any, most_sent: int
 
 
 def asks_beside(model: Model, word: Word) -> list[Any]:
-    """The names of what only a step that draws this word draws: what picks the member of a group, and the fates of what
-    is no message."""
+    """Returns the names of draws that only steps of this word make: the pick of a group's member, and the fates of
+    members that are no messages."""
     picked = [PICKED] if model.actions[word.action].shared > 1 else []
     return picked + ([losses_leaf(word.loss)] if word.loss else [])
 
 
 def draw_beside(builder: Any, name: Any, seed: Any, run: Any, step: Any, losses: Any, max_sends: int) -> Any:
-    """What `asks_beside` names, in 64 bits. At `losses` are the kernel's."""
+    """Emits the draw that `asks_beside` names, in 64 bits. The kernel's losses are at the address `losses`."""
     if name == PICKED:
         return pick(source_of(builder, seed, run, step)).value
     loss = splat(builder, loss_at(builder, losses, name[1]), getattr(step.type, "count", 1))
@@ -82,7 +82,7 @@ def loss_at(builder: Any, losses: Any, place: int) -> Any:
 
 
 def draw_rejected(builder: Any, live: Any, seed: Any, run: Any, step: Any, accept: Any) -> Any:
-    """Whether what a step's block 0 chose in each lane is not accepted; nothing that is sure to be is drawn for.
+    """Whether what a step's block 0 chose in each lane is not accepted; what is sure to be accepted needs no draw.
 
     Leaves the builder in another block: numbers are drawn only where a live lane is in doubt.
     """
@@ -97,7 +97,7 @@ def draw_rejected(builder: Any, live: Any, seed: Any, run: Any, step: Any, accep
 
 
 def only_if(builder: Any, flag: Any, name: str, otherwise: Any, compute: Callable[[], Any]) -> Any:
-    """What `compute` gives if the flag is set, else `otherwise`; nothing is computed then.
+    """Emits a branch: the value of `compute` if the flag is set, else `otherwise`, without computing it.
 
     Leaves the builder in another block.
     """
@@ -122,7 +122,7 @@ def draw_choice(builder: Any, seed: Any, run: Any, num_choices: int) -> Any:
 
 
 def draw_bit(builder: Any, live: Any, mask: Any, rest: Any, weight: Any) -> tuple[Any, Any]:
-    """In each live lane the bit of a mask in whose share of the weight `rest` lies, and where in it.
+    """Emits, by live lane, the bit of a mask in whose share of the weight `rest` lies, and its place in that share.
 
     Leaves the builder in another block.
     """

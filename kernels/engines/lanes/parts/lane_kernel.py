@@ -1,4 +1,4 @@
-"""What kernels of a run in each lane have in common: new runs, random numbers, what ends a run, and what its row tells.
+"""Common parts of kernels of a run in each lane: new runs, random numbers, the end of a run, and its row.
 
 A lane whose run has ended gets the next one, so that none waits for the longest run.
 """
@@ -54,8 +54,8 @@ from quorisk.kernels.tracing.trace import TracedModel
 class LaneKernel:
     """A kernel of `lanes` runs at a time, each in lanes of at least `narrowest` bits; see `plan.NAME`.
 
-    `now` is what is known of the runs before a step, by name, and `next` what is known after it: ("state", i) is a leaf
-    of the state, ("group", i) a mask of enabled instances, ("first", i) the first step at which an invariant broke,
+    `now` has the values of the runs before a step, by name, and `next` those after it: ("state", i) is a leaf of the
+    state, ("group", i) a mask of enabled instances, ("first", i) the first step at which an invariant broke,
     ("exposed", i) how long an exposure lasted.
     """
 
@@ -183,12 +183,12 @@ class LaneKernel:
         self.rejected = self.choice.is_rejected(self.traced.words, self.limits, seed, run, step)
 
     def _beside(self, name: Any, run: Any, step: Any) -> Any:
-        """What `draws.asks_beside` names, in 64 bits; `run` has the runs' own numbers, `step` those of their steps."""
+        """Emits the draw that `asks_beside` names, in 64 bits; `run` has the runs' own numbers, `step` their steps'."""
         seed = splat(self.builder, self.seed, self.lanes)
         return draw_beside(self.builder, name, seed, run, step, self.losses, self.model.max_sends)
 
     def _is_lost(self, fates: Any, sent: Any) -> Any:
-        """1 if any of so many messages is lost, else 0; `fates` are those of messages."""
+        """1 if any of `sent` messages is lost, else 0; `fates` are those of messages."""
         builder, one = self.builder, self._number(1)
         among = builder.and_(self._sized(fates, self.number_bits), builder.sub(builder.shl(one, sent), one))
         return builder.zext(builder.icmp_unsigned("!=", among, self._number(0)), one.type)
@@ -221,7 +221,7 @@ class LaneKernel:
         return row | {"outcome": outcome}, ended
 
     def _invariants(self, is_broken: Callable[[int], Any]) -> tuple[dict[Any, Any], Any, Any]:
-        """What rows tell of broken invariants; whether one breaks that was not expected to; whether data is lost."""
+        """The rows' values on broken invariants; whether one breaks that was not expected to; whether data is lost."""
         builder, now, next_ = self.builder, self.now, self.next
         redo = lost = constant(self._kind(1), 0)
         broken = kept = now.get("broken", self._number(0))
@@ -274,7 +274,7 @@ class LaneKernel:
         return columns + [row["first", i] for i in self.watched] + [self._lasted(i, row) for i in self.exposed]
 
     def _lasted(self, invariant: int, row: dict[Any, Any]) -> Any:
-        """For how long an exposure lasted of a run that ends with this row."""
+        """The time for which an exposure lasted in a run that ends with this row."""
         builder, before = self.builder, row["exposed", invariant]
         lasts = builder.and_(row["exposing"], self._number(1 << invariant))
         still = builder.icmp_unsigned("!=", lasts, self._number(0))

@@ -43,10 +43,10 @@ def add_rows_at_once(
     tally: np.ndarray,
     records: np.ndarray,
 ) -> np.ndarray:
-    """What `add_rows` does, by NumPy: slower, and nothing is to be compiled or loaded. Writes `records`, too, unless
+    """Does what `add_rows` does, by NumPy: slower, but without compiling or loading code. Writes `records`, too, unless
     there is no room for any.
 
-    Returns the places of the rows that do not tell all.
+    Returns the places of incomplete rows.
     """
     is_told = rows[:, 0] != REDO
     if not timed:
@@ -66,7 +66,7 @@ def add_rows_at_once(
 
 
 def model_shape(model: Model) -> tuple[int, int]:
-    """What `add_rows` has to know of a model: its number of invariants, and the mask of its exposures."""
+    """Returns a model's number of invariants and the mask of its exposures, which `add_rows` needs."""
     return len(model.invariants), exposure_mask(model)
 
 
@@ -83,11 +83,11 @@ def aligned(builder: Any, scratch: Any) -> Any:
 
 
 def write_rows(builder: Any, scratch: Any, rows: Any, columns: Sequence[Any], run: Any, ended: Any) -> None:
-    """Writes the rows that were kept when this was reached last, of the lanes whose bits are set in `ended`.
+    """Writes the rows that the step before kept, of the lanes whose bits are set in `ended`.
 
-    Then keeps these: `columns` are a row's values and `run` the number of each lane's run; `rows` has a row for each
-    run. How many runs end in a step no processor can predict; a step later it has been known for long. `scratch` is
-    `aligned`. Leaves the builder in another block.
+    Then keeps those of this step: `columns` are a row's values and `run` the number of each lane's run; `rows` has a
+    row for each run. A processor cannot predict how many runs end in a step; a step later the number has been known for
+    long. `scratch` is `aligned`. Leaves the builder in another block.
     """
     kept, used = dict[int, Any](), 0
     for value in (*columns, run):  # many columns are one value, or the same for all runs
@@ -133,7 +133,7 @@ lost_outcome = redo_outcome = LATE
 def _add_rows(rows, times, timed, time_unit, shape, columns, tally, redo):
     """Adds rows to `tally`; `times` are the rows as float64.
 
-    Returns the number of runs that the rows do not tell all of, and their places in `redo`.
+    Returns the number of incomplete rows, and writes their places to `redo`.
     """
     num_redo = 0
     num_invariants, exposure = shape

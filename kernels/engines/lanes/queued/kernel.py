@@ -34,12 +34,12 @@ from quorisk.kernels.tracing.trace import TracedModel, Word, bit_leaf, losses_le
 _STEP_BITS = 16
 _LOSSES = losses_leaf(0)
 _BESIDE = _NO_RUN, _OPEN, _OVER, _START = range(4)
-"""What runs draw beside words: nothing, as there is none; what the generic engine has to look at; the end of their
-lifetime, or the horizon; and before they begin."""
+"""Draws of runs beside words: none, as there is no run; one that is left to the generic engine; the end of their
+lifetime, or the horizon; and none yet, before they begin."""
 
 
 class QueuedKernel(LaneKernel):
-    """See `LaneKernel`; what is known of runs lies in `records`, and goes from queue to queue."""
+    """See `LaneKernel`; the values of runs lie in `records`, and runs go from queue to queue."""
 
     def __init__(self, model: Model, traced: TracedModel, limits: Limits) -> None:
         sizes = plan(model, traced, limits, DWORD, in_pieces=True)
@@ -121,9 +121,9 @@ class QueuedKernel(LaneKernel):
         return len(self.words) + special
 
     def _go_round(self) -> tuple[Any, Any]:
-        """Looks at one queue after another; the blocks that take a step with runs of `queue`, and that end it all.
+        """Looks at one queue after another; returns the blocks that take a step with runs of `queue`, and that end it.
 
-        All lanes are to be used. Once a round finds no queue with so many runs, because few are left, half as many do.
+        A step uses all lanes. Once a round finds no queue with so many runs, as few are left, half as many suffice.
         """
         builder, block = self.builder, self.function.append_basic_block
         self.look, step, further, around, last, done = map(block, ("look", "step", "further", "around", "last", "done"))
@@ -152,7 +152,7 @@ class QueuedKernel(LaneKernel):
         return step, done
 
     def _case(self, queue: int) -> None:
-        """What the runs of a queue do."""
+        """Emits the step of the runs of a queue."""
         self._set(taken=0, sent=0, met=0, here=0, elsewhere=-1, redo=0, over=0, begins=0)
         self.dwords: dict[int, Any] = {}
         if queue < len(self.words):
@@ -171,7 +171,7 @@ class QueuedKernel(LaneKernel):
         return self.dwords[number]
 
     def _take(self, place: int, word: Word) -> None:
-        """An instance of a word, in each lane its own."""
+        """Takes an instance of a word, in each lane its own."""
         builder, cache = self.builder, dict[Any, Any]()
         if names := asks_beside(self.model, word):
             step = builder.add(self._sized(self._value("step"), 64), constant(self._kind(64), 1))
@@ -264,7 +264,7 @@ class QueuedKernel(LaneKernel):
         return places_of_bits(self.fields, len(self.groups), DWORD)
 
     def _after(self) -> tuple[dict[Any, Any], Any]:
-        """What is known after the step; the rows of runs that end with it, and which do."""
+        """Computes the values after the step; returns the rows of runs that end with it, and which do."""
         builder, outcome = self.builder, self.traced.now.outcome
         names = [name for name in self.layout.pieces if name[0] != "state" and name not in ("drawn", _LOSSES)]
         self.now = {name: self._known(name) for name in names}
@@ -295,7 +295,7 @@ class QueuedKernel(LaneKernel):
         return self._sized(self._value(name), widths.get(what, self.number_bits))
 
     def _drawn(self, doomed: Any) -> Any:
-        """What each run draws: a bit of the masks, or else; and the time after the wait, in `now`."""
+        """Returns each run's draw, a bit of the masks or one of _BESIDE; writes the time after the wait to `now`."""
         builder, choice, limits = self.builder, self.choice, self.limits
         beside = DWORD * len(self.groups)
 

@@ -14,9 +14,9 @@ POOL = 512
 
 
 class Queues:
-    """Emits what moves runs between their records, the queues, and a block: the records of the runs that take a step.
+    """Emits moves of runs between their records, the queues, and a block: the records of the runs that take a step.
 
-    A run is known by the place of its record, in bytes. A block has a vector for each dword of the records.
+    A run is identified by the place of its record, in bytes. A block has a vector for each dword of the records.
     """
 
     def __init__(self, builder: ir.IRBuilder, num_lines: int, num_queues: int) -> None:
@@ -32,7 +32,7 @@ class Queues:
         self._waiting = self._room(num_queues * self.capacity // 2)
         self._runs, self._bits = self._room(RUNS // 2), self._room(RUNS // 2)
         self.memory: Any = None
-        """Where all that begins, at a line of the processor's cache."""
+        """Address at which all that begins, at a line of the processor's cache."""
 
     def _room(self, words: int) -> int:
         start = self.num_words
@@ -48,7 +48,7 @@ class Queues:
         return self._at(self.num_words)
 
     def start(self, queue: int) -> None:
-        """All runs wait in that queue. Leaves the builder in another block."""
+        """Puts all runs into that queue. Leaves the builder in another block."""
         builder, function = self.builder, self.builder.function
         for i in range(self.num_queues):
             end = i * self.capacity + (POOL if i == queue else 0)
@@ -67,14 +67,14 @@ class Queues:
         builder.position_at_end(after)
 
     def num_waiting(self, queue: Any) -> Any:
-        """How many runs wait in a queue."""
+        """Returns the number of runs that wait in a queue."""
         first = self.builder.mul(queue, constant(I64, self.capacity))
         return self.builder.sub(self.builder.load(self._at(self._ends, queue), typ=I64), first)
 
     def take(self, queue: Any, num: Any) -> Any:
-        """Loads the block with the last `num` runs of a queue; in which lanes they are.
+        """Loads the block with the last `num` runs of a queue; returns in which lanes they are.
 
-        Others have nobody's record, of which nothing is known.
+        Other lanes have the record of no run, whose content is undefined.
         """
         builder = self.builder
         place = self._at(self._ends, queue)
@@ -92,15 +92,15 @@ class Queues:
         return there
 
     def dword(self, number: int) -> Any:
-        """One of the block."""
+        """Returns a dword of the block."""
         return self.builder.load(self._at(self._block + number * RUNS // 2), typ=self._kind, align=64)
 
     def set_dword(self, number: int, value: Any) -> None:
-        """Changes one of the block."""
+        """Changes a dword of the block."""
         self.builder.store(value, self._at(self._block + number * RUNS // 2), align=64)
 
     def put_back(self, dwords: Sequence[Any], bits: Any, owners: Sequence[int]) -> None:
-        """Stores these records for the runs of the block, and has each wait where the bit that it drew belongs."""
+        """Stores these records for the runs of the block, and puts each run into the queue of the bit that it drew."""
         builder = self.builder
         for line in range(self.num_lines):
             for i, row in enumerate(turned(builder, dwords[LINE * line : LINE * (line + 1)])):
@@ -116,7 +116,7 @@ class Queues:
             builder.store(builder.add(end, constant(I64, 1)), self._at(self._ends, queue))
 
     def clear(self, queue: int) -> None:
-        """Nobody waits in that queue any more."""
+        """Empties a queue."""
         end = constant(I64, queue * self.capacity)
         self.builder.store(end, self._at(self._ends, constant(I64, queue)))
 

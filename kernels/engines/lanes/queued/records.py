@@ -1,4 +1,4 @@
-"""Runs that are not in registers: of each a record in memory, in which every value has the bits that it may need."""
+"""Records in memory of runs that are not in registers: every value has the bits that it may need."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -13,18 +13,18 @@ _ONES = (1 << DWORD) - 1
 LINE = 16
 """Dwords of a line of the processor's cache."""
 RUNS = 16
-"""Records that are turned at a time: as many as a line has dwords."""
+"""Records that are transposed at a time: as many as a line has dwords."""
 
 
 class Piece(NamedTuple):
-    """Where some bits of a value lie."""
+    """The place of some bits of a value."""
 
     dword: int
     offset: int
     lowest: int
-    """The value's bit that lies there."""
+    """Bit of the value that lies at `offset`."""
     mask: int
-    """The bits that it may have, from that one on. Between them lie others'."""
+    """Bits that the value may have, from that one on. Bits of others lie between them."""
 
     @property
     def bits(self) -> int:
@@ -33,7 +33,7 @@ class Piece(NamedTuple):
 
 
 class Layout:
-    """What a record has, by name, and where."""
+    """The values of a record by name, and their places."""
 
     def __init__(self, values: Mapping[Any, int]) -> None:
         """`values` says which bits each may have."""
@@ -53,7 +53,7 @@ class Layout:
         self.num_lines = -(-len(used) // LINE)
 
     def taken(self, names: Sequence[Any]) -> dict[int, int]:
-        """By dword: the bits that these values take."""
+        """Returns, by dword, the bits that these values take."""
         found: dict[int, int] = {}
         for piece in (piece for name in names for piece in self.pieces[name]):
             found[piece.dword] = found.get(piece.dword, 0) | piece.bits

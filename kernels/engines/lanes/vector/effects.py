@@ -1,4 +1,4 @@
-"""What a step does to runs in lanes. Effects that lanes draw often are computed all at once, others where one does."""
+"""Effects of a step on runs in lanes. Those that lanes draw often are computed all at once, others if a lane does."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -14,11 +14,11 @@ from quorisk.kernels.tracing.machine import any_lane, constant
 from quorisk.kernels.tracing.trace import TracedModel, Word, together
 
 _WORTH_A_BRANCH = 20
-"""Operations from which on, on average over the steps that could do without them, an effect is skipped by a branch."""
+"""Operations saved in a step, on average, from which on an effect that no lane draws is skipped by a branch."""
 
 
 class Effects(NamedTuple):
-    """Values of LLVM, in lanes."""
+    """The effects of a step: values of LLVM, in lanes."""
 
     leaves: dict[int, Any]
     """The leaves of the state after the step, by their places."""

@@ -26,7 +26,7 @@ from quorisk.kernels.tracing.trace import TracedModel, bit_leaf, losses_leaf, ma
 
 
 class VectorKernel(LaneKernel):
-    """See `LaneKernel`; all that is known of the runs goes from step to step in registers."""
+    """See `LaneKernel`; all values of the runs go from step to step in registers."""
 
     def __init__(
         self, model: Model, traced: TracedModel, limits: Limits, lanes: int, narrowest: int, listed: bool
@@ -67,7 +67,7 @@ class VectorKernel(LaneKernel):
         return with_wide_registers(str(self.module), NAME, self.narrowest * self.lanes)
 
     def _step(self) -> None:
-        """The states after the step, and what is to be known of them."""
+        """Computes the states after the step, and their runs' counts."""
         builder, hot, kind = self.builder, self.choice.hot, self.choice.hot.type
         bit, drawn = only_bit(builder, hot), [self.choice.is_drawn(place) for place in range(len(self.traced.words))]
         beside = self._all_beside(drawn)
@@ -102,7 +102,7 @@ class VectorKernel(LaneKernel):
             self.next["doomed"] = self.now["doomed"]
 
     def _all_beside(self, drawn: Sequence[Any]) -> dict[Any, Any]:
-        """What only steps of some words draw, by name: numbers are drawn only where a lane draws such a word."""
+        """Emits the draws that only steps of some words make, by name: only where a lane draws such a word."""
         words = [(place, word) for place, word in enumerate(self.traced.words) if word.after is not None]
         asking: dict[Any, list[Any]] = {}
         for place, word in words:
@@ -121,7 +121,7 @@ class VectorKernel(LaneKernel):
         }
 
     def _after(self) -> tuple[dict[Any, Any], Any]:
-        """What is to be known of the states after the step; the rows of runs that end here, and which do."""
+        """Computes masks and times after the step; returns the rows of runs that end here, and which do."""
         builder, next_, seen = self.builder, self.next, self.traced.now
         masks = self._masks(seen.masks)
         emitter = self._emitter(
