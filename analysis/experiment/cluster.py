@@ -195,7 +195,9 @@ def place(protocol: str, values: Mapping[str, Any], varied: Mapping[str, Any], i
     source = Source(protocol, tuple(values.items()), is_physical, promised)
     placed = Placed(dict(varied), cluster, ack_quorum, entry_bytes, *downtimes, write_needs=needs, source=source)
     times = {"replaced_after_s": promised.replaced_after, "leaderless_for_s": promised.leaderless_for}
-    known = {name: time if is_physical or time in (0.0, math.inf) else math.nan for name, time in times.items()}
+    known: dict[str, Any] = {
+        name: time if is_physical or time in (0.0, math.inf) else math.nan for name, time in times.items()
+    }
     return placed._replace(**known, **at_risk(source, cluster))
 
 
