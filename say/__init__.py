@@ -1,1 +1,1 @@
-"""Words and numbers that people read: how figures, times, rates and settings are said. Knows tables, and no kernel."""
+"""Words and numbers that people read: figures, times, rates and settings. Knows tables, and no kernel."""

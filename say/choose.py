@@ -1,4 +1,4 @@
-"""What of a big table a figure or a report shows: the worst configurations, and a word on those that it leaves out."""
+"""The part of a big table that a figure or a report shows: the worst configurations, and a word on the rest."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from quorisk.say import text
 
 FULL_TABLE = "all of them are in results.parquet"
 _LONGEST = 100
-"""Characters of a label."""
+"""The most characters of a label."""
 _DESIGN = ("model.", "variant.")
 
 
@@ -26,7 +26,7 @@ def worst(rows: pd.DataFrame, most: int) -> pd.DataFrame:
 
 
 def succeeded(rows: Any) -> Any:
-    """Runs that did what they were to do: that completed, or were watched to the horizon. Of rows, or of one."""
+    """Returns the number of runs that completed or reached the horizon, of rows or of one row."""
     return rows["completed"] + rows["horizon"]
 
 
@@ -41,7 +41,7 @@ def design(keys: Sequence[str]) -> list[str]:
 
 
 def faults(keys: Sequence[str]) -> list[str]:
-    """Returns the parameters that a design has to live with: message loss, rates, how long it is watched."""
+    """Returns the parameters that a design does not choose: message loss, rates, the time that it is watched."""
     return [key for key in keys if not key.startswith(_DESIGN)]
 
 

@@ -1,4 +1,4 @@
-"""How elasticities read: losses grow with the square of one rate; twice another halves them."""
+"""Elasticities in words: losses grow with the square of one rate; twice another halves them."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -7,18 +7,18 @@ from typing import Any
 from quorisk.say import numbers
 
 SMALL = 0.05
-"""An elasticity below which twice as high changes losses by less than 4 %: that is not worth a sentence."""
+"""Elasticity below which a rate is not worth a sentence: doubled, it changes losses by less than 4 %."""
 _NOTHING = 1e-4
-"""A change of losses that is told as none."""
+"""The greatest relative change of losses that is called none."""
 _NEAR = 0.1
 _MOST = 6
-"""Sentences."""
+"""The most sentences on single rates."""
 _POWERS = {1: "in proportion to", 2: "with the square of", 3: "with the cube of", 4: "with the fourth power of"}
 _PARTS = {1: "halves", 2: "leaves a quarter of", 3: "leaves an eighth of"}
 
 
 def sentence(key: str, elasticity: float) -> str:
-    """Returns what an elasticity means."""
+    """Returns the meaning of an elasticity, as a sentence."""
     nearest = round(abs(elasticity))
     is_near = abs(abs(elasticity) - nearest) <= _NEAR
     if elasticity >= 1.0 - _NEAR:
@@ -31,7 +31,7 @@ def sentence(key: str, elasticity: float) -> str:
 
 
 def sentences(elasticities: Mapping[str, float | None]) -> list[str]:
-    """Returns what decides losses, the most important first, and how little all others do."""
+    """Returns a sentence on each rate that decides losses, the most important first, and one on all others."""
     known = {key: value for key, value in elasticities.items() if value is not None}
     ranked = sorted(known, key=lambda key: -abs(known[key]))
     told = [key for key in ranked if abs(known[key]) >= SMALL][:_MOST]
@@ -44,13 +44,13 @@ def sentences(elasticities: Mapping[str, float | None]) -> list[str]:
 
 
 def _above(part: float) -> float:
-    """The next number up of one digit."""
+    """Returns the next number up of one digit."""
     place = 10.0 ** math.floor(math.log10(part))
     return math.ceil(part / place) * place
 
 
 def _percent(part: float) -> str:
-    """Two digits."""
+    """Returns a percentage of two digits."""
     return numbers.share(float(f"{part:.2g}"))
 
 

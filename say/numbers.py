@@ -1,4 +1,4 @@
-"""How numbers read, in figures, reports and on screen. Ends of intervals are rounded away from what they hold."""
+"""Numbers in words, for figures, reports and the screen. Ends of intervals are rounded outwards."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -7,12 +7,12 @@ from typing import Any
 
 _DIGITS = 3
 _LEAST_POWER = -300
-"""Of ten: floats near and below it have not all of their digits."""
+"""Least power of ten to divide by: floats near and below it lack some of their digits."""
 _NEAR_1 = 0.995
-"""From here on a number has as many digits as it takes, so that only 1 is written 1."""
+"""Number above which digits are added as needed: nothing below 1 rounds up to 1."""
 _TINY = 1e-4
 _IN_FULL = 9999.5
-"""Below it numbers are written without a power of ten: thousands have four digits."""
+"""Number below which no power of ten is written: thousands have four digits."""
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -28,12 +28,12 @@ def number(value: float) -> str:
 
 
 def counted(count: int, noun: str, nouns: str = "") -> str:
-    """Returns so many of something: 1 run, 2,000 runs, 1 loss, 2 losses."""
+    """Returns a count with its noun: 1 run, 2,000 runs, 1 loss, 2 losses."""
     return f"{count:,} {noun if count == 1 else nouns or f'{noun}s'}"
 
 
 def plain(value: float, digits: int = _DIGITS) -> str:
-    """Returns so many significant digits, without zeros at the end: 0.012, 1.2 × 10⁻⁵; close to 1: 0.99982."""
+    """Returns `digits` significant digits, without zeros at the end: 0.012, 1.2 × 10⁻⁵; close to 1: 0.99982."""
     if _NEAR_1 < value < 1 or not math.isfinite(value) or value == 0:
         return number(value) if _NEAR_1 < value < 1 else f"{value:g}"
     mantissa, _, power = f"{value:.{digits - 1}e}".partition("e")
@@ -48,7 +48,7 @@ def _stripped(written: str) -> str:
 
 
 def in_full(value: float) -> str:
-    """Returns a size of three digits, in full as far as people read it: 173,000."""
+    """Returns a size of three digits, without a power of ten from 1 to 10¹⁵: 173,000."""
     return f"{float(f'{value:.3g}'):,.0f}" if 1.0 <= value < 1e15 else plain(value)
 
 
@@ -79,7 +79,7 @@ def _rounded(value: float, rounding: str) -> float:
 
 
 def _last_place(value: float) -> int:
-    """The power of ten of the last digit that is written."""
+    """Returns the power of ten of the last digit that is written."""
     if _NEAR_1 < value < 1:
         return math.floor(math.log10(1 - value)) - 1
     exponent = Decimal(value).adjusted()
@@ -105,7 +105,7 @@ def probability(risk: Mapping[str, Any], write: Callable[[float], str] = number)
 
 
 def bound(high: float, write: Callable[[float], str] = number, most: float = 1.0) -> str:
-    """Returns the upper bound of what was not seen, of what is `most` at most; 0 if it is known that it cannot be."""
+    """Returns the upper bound of what was not seen, which is `most` at most; 0 if it is known to be impossible."""
     if high == 0:
         return write(0.0)
     return f"< {write(above(high))}" if high < most else "at most 1"

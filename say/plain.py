@@ -5,7 +5,7 @@ from typing import Any
 
 
 def plain(value: Any) -> Any:
-    """Named tuples as dictionaries by field, other tuples as lists, all the way down; everything else as it is."""
+    """Returns named tuples as dictionaries, other tuples as lists, all the way down; everything else as it is."""
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
         return {name: plain(part) for name, part in value._asdict().items()}
     if isinstance(value, Mapping):

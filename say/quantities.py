@@ -1,13 +1,13 @@
-"""How physical times and rates read: 3.2 ms, 5 days, 1 % / year."""
+"""Physical times and rates in words: 3.2 ms, 5 days, 1 % / year."""
 
 from quorisk.say import numbers
 
 YEAR_S = 31_557_600
 """Seconds of a year."""
 _LARGE = (("year", YEAR_S), ("day", 86_400), ("h", 3600), ("min", 60), ("s", 1), ("ms", 1e-3), ("us", 1e-6))
-"""Months and weeks are left out: 40 days say more than 5.7 weeks."""
+"""Units and their seconds, without months and weeks: 40 days say more than 5.7 weeks."""
 _MANY = 1e6
-"""Years from which on they are told by powers of ten."""
+"""Number of years from which on it is written with a power of ten."""
 
 
 def say_time(time_s: float) -> str:
@@ -36,7 +36,7 @@ def say_rate(rate_per_s: float) -> str:
 
 
 def written_time(time_s: float) -> str:
-    """Returns a time of three digits as a file may have it."""
+    """Returns a time of three digits, as in an experiment file."""
     unit, seconds = next((each for each in _LARGE if time_s >= 0.9995 * each[1]), _LARGE[-1])
     amount = digits(time_s / seconds)
     return f"{amount} {unit}{'s' if unit in ('day', 'year') and amount != '1' else ''}"

@@ -1,4 +1,4 @@
-"""What numbers are about, and what they leave out: words that stand beside them in a report."""
+"""The subject of numbers, and the limits of their model: words that stand beside them in a report."""
 
 from typing import Any, NamedTuple
 
@@ -10,24 +10,24 @@ class Told(NamedTuple):
     per_year: float
     about: str
     simplifications: tuple[str, ...]
-    """What it makes simpler than it is, a sentence each."""
+    """Simplifications in it, a sentence each."""
     hits: float = 1.0
     """Objects that each event touches."""
 
 
 class Scope(NamedTuple):
-    """Of an experiment."""
+    """The scope of an experiment."""
 
     limits: tuple[str, ...] = ()
-    """What its model leaves out, a sentence each."""
+    """Limits of the model, a sentence each."""
     scenarios: tuple[Told, ...] = ()
     latency: tuple[str, ...] = ()
-    """Where write latencies come from, and what is not in them; empty if there are none."""
+    """Sentences on the source of write latencies, and on what they leave out; empty if there are none."""
     profile: str = ""
-    """Whose physical figures they are."""
+    """Name and description of the profile that physical figures come from; empty without one."""
     settings: tuple[tuple[str, str, str], ...] = ()
-    """Settings of a real cluster, what becomes of each here, and a remark."""
+    """Settings of a real cluster: names, key of the experiment file, and a remark on each."""
 
     def as_json(self) -> dict[str, Any]:
-        """For `json.dumps`."""
+        """Returns the scope as `json.dumps` takes it."""
         return self._asdict() | {"scenarios": [each._asdict() for each in self.scenarios]}

@@ -1,4 +1,4 @@
-"""How settings and results read, in figures, reports and on screen."""
+"""Settings and results in words, for figures, reports and the screen."""
 
 import math
 import re
@@ -12,7 +12,7 @@ from quorisk.say import numbers, quantities
 
 MESSAGE_LOSS, SCENARIO = "faults.message_loss", "run.scenario"
 ANY_LOSS = "data loss"
-"""Stands for an invariant: the breach of any whose breach is data loss."""
+"""Name in the place of an invariant's: the breach of any invariant whose breach is data loss."""
 _SHORT = {
     "model.ensemble_size": "E",
     "model.write_quorum": "WQ",
@@ -27,7 +27,7 @@ _SHORT = {
 }
 _EVENTS = "cluster.events."
 _MEANT = {"kip966": "ELR", "v3_5": "without ELR"}
-"""Versions of a protocol by what they have: such a value stands for itself, without its key."""
+"""Versions of a protocol by their features: such a value stands for itself, without its key."""
 _QUORUMS = ("model.ensemble_size", "model.write_quorum", "model.ack_quorum")
 """Sizes that are named together where all are known: 3/3/2."""
 _FSYNCS = ("variant.follower_fsync_before_reply", "variant.leader_fsync_before_include_in_quorum")
@@ -38,7 +38,7 @@ CAUSES = {
     "thin_entries": "entries left with few copies",
     "unflushed": "an outage that took what was not on disk",
 }
-"""What the last copy went with, beside the events of a cluster."""
+"""Causes of the loss of a last copy, besides the events of a cluster."""
 PLACEMENTS = {
     "random": "copies at random",
     "two_racks": "write sets in two racks",
@@ -47,14 +47,14 @@ PLACEMENTS = {
 }
 """Ways to place copies."""
 FOLLOWS = {"model.ensemble_size": "model.write_quorum"}
-"""Parameters that are told only where they differ from another."""
+"""Parameters that are named only where they differ from another one."""
 TIME_UNIT = "run.time_unit"
-"""Of a row: rates and times are in seconds."""
+"""Key of rows whose rates and times are in seconds."""
 _TIMES = ("run.lifetime", "run.horizon")
 _MOST_RATES = 8
-"""That a caption lists; with a profile there are dozens."""
+"""Number of unusual rates from which on a caption does not list them; with a profile there are dozens."""
 _LONGEST = 60
-"""Characters of a name or a value."""
+"""The most characters of a name or a value."""
 
 
 def name(key: str) -> str:
@@ -65,7 +65,7 @@ def name(key: str) -> str:
 
 
 def cause(name: str) -> str:
-    """Returns what incidents are put down to, for people: an event's name is its own."""
+    """Returns the cause of incidents for people: one of CAUSES, else an event's own name."""
     return CAUSES.get(name) or _clean(name.replace("_", " "))
 
 
@@ -79,7 +79,7 @@ def value(given: Any) -> str:
 
 
 def _clean(given: str) -> str:
-    """Words of a table for people: without what a picture or a screen could not show, and not at any length."""
+    """Returns words of a table for people, without letters that a picture or a screen cannot show, and cut off."""
     shown = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in given)
     return cut(shown, _LONGEST)
 
@@ -123,7 +123,7 @@ def said(key: str, given: Any, physical: bool) -> str:
 
 
 def design(given: Mapping[str, Any], keys: Iterable[str]) -> str:
-    """Returns a design's settings for people: switches are named where they are not as they are by default.
+    """Returns a design's settings for people: switches are named where they differ from their defaults.
 
     `changed` of `given` says which are not (`analysis.decision.promises`); without it, all are on by default.
     """
@@ -156,12 +156,12 @@ def varied(frame: pd.DataFrame) -> list[str]:
 
 
 def _follows(frame: pd.DataFrame, key: str) -> bool:
-    """Whether a parameter is that which it follows, in all rows, and need not be told."""
+    """Whether a parameter equals the one that it follows in all rows, and need not be named."""
     return key in FOLLOWS and bool((frame[key] == frame[FOLLOWS[key]]).all())
 
 
 def independent(frame: pd.DataFrame, keys: Sequence[str]) -> list[str]:
-    """These parameters without those whose value an earlier one fixes."""
+    """Returns these parameters without those whose value an earlier one fixes."""
     kept: list[str] = []
     for key in keys:
         if not any((frame.groupby(earlier)[key].nunique(dropna=False) == 1).all() for earlier in kept):
@@ -184,7 +184,7 @@ def fixed(frame: pd.DataFrame) -> dict[str, str]:
 
 
 def _fixed(frame: pd.DataFrame) -> Iterator[tuple[str, str, list[str]]]:
-    """The tables that have any, what all rows share of each, and the names of what scenarios fix."""
+    """Yields each table with parameters, words for those that all rows share, and names of those that scenarios fix."""
     first, differ = frame.iloc[0].to_dict(), varied(frame)
     given = [key for key in parameters(frame) if not _follows(frame, key)]
     for table, read in _TABLES.items():
@@ -196,13 +196,13 @@ def _fixed(frame: pd.DataFrame) -> Iterator[tuple[str, str, list[str]]]:
 
 
 def _own(names: Iterable[str]) -> str:
-    """What scenarios fix, for people; empty if there is none."""
+    """Returns words for the parameters that scenarios fix; empty if there are none."""
     *most, last = sorted(names) or [""]
     return f"each scenario has its own {', '.join(most)}{' and ' if most else ''}{last}" if last else ""
 
 
 def _switches(given: Mapping[str, Any], keys: Sequence[str]) -> str:
-    """Choices, and which mechanisms are off; `keys` are those that do not vary."""
+    """Returns choices, and the mechanisms that are off; `keys` are those that do not vary."""
     switches = [key for key in keys if isinstance(given[key], bool | np.bool_)]
     off = ", ".join(name(key) for key in switches if not given[key])
     choices = settings(given, [key for key in keys if key not in switches])
@@ -213,7 +213,7 @@ def _switches(given: Mapping[str, Any], keys: Sequence[str]) -> str:
 
 
 def _rates(given: Mapping[str, Any], keys: Sequence[str]) -> str:
-    """Rates, without listing all that are 1."""
+    """Returns rates in words, without listing all that are 1."""
     unusual = settings(given, [key for key in keys if given[key] != 1])
     usual = "1 / s" if TIME_UNIT in given else "1"
     return f"{usual}, except {unusual}" if unusual else usual
@@ -249,12 +249,12 @@ def humps(name: str) -> list[str]:
 
 
 def event(invariant: str) -> str:
-    """Returns what a run does whose probability is meant."""
+    """Returns the event that a probability is about, as a verb: loses data, or breaks an invariant."""
     return "loses data" if invariant == ANY_LOSS else f"breaks {_clean(invariant)}"
 
 
 def measure(frame: pd.DataFrame) -> str:
-    """Returns what `p` is: the label of an axis."""
+    """Returns the label of the axis of `p`."""
     if is_clustered(frame):
         return "P(any loss in a year)"
     if not is_yearly(frame):
@@ -263,7 +263,7 @@ def measure(frame: pd.DataFrame) -> str:
 
 
 def question(frame: pd.DataFrame, invariant: str) -> str:
-    """Returns what is asked of an invariant: the title of a figure."""
+    """Returns the title of a figure about an invariant."""
     if invariant == ANY_LOSS and is_clustered(frame):
         return "P(any loss in a year)"
     if is_yearly(frame):
@@ -272,7 +272,7 @@ def question(frame: pd.DataFrame, invariant: str) -> str:
 
 
 def scheduler(frame: pd.DataFrame) -> str:
-    """Returns how runs go: a sentence for a caption."""
+    """Returns a sentence for a caption on how a run's next action is drawn."""
     lost = "; messages are lost independently of each other" if loses_messages(frame) else ""
     return f"At each step, one of the actions that may happen next is drawn in proportion to its rate{lost}."
 
@@ -291,7 +291,7 @@ def ended_by(rows: pd.DataFrame) -> str:
 
 
 def terms(frame: pd.DataFrame) -> str:
-    """Model, faults and runs of a figure: what all rows share."""
+    """Returns model, faults and runs of a figure: what all rows share."""
     first, keys = frame.iloc[0], varied(frame)
     shared: dict[str, str] = {}
     own: list[str] = []
@@ -311,8 +311,8 @@ def terms(frame: pd.DataFrame) -> str:
 def intervals(frame: pd.DataFrame, of_runs: bool = False) -> str:
     """Returns the kind of intervals, and what they promise: 95% intervals (Clopper-Pearson), each on its own.
 
-    Those of designs on their clusters are the clusters', with those of scenarios beside them, unless runs are meant:
-    `of_runs`.
+    Designs on clusters have the intervals of these, with those of scenarios beside them, unless intervals `of_runs` are
+    meant.
     """
     first, clustered = frame.iloc[0], is_clustered(frame) and not of_runs
     together = "for all points together" if is_simultaneous(frame) else "each on its own"
@@ -327,7 +327,7 @@ def intervals(frame: pd.DataFrame, of_runs: bool = False) -> str:
 
 
 def is_simultaneous(frame: pd.DataFrame) -> bool:
-    """Whether the intervals of an invariant hold all together."""
+    """Whether the intervals of an invariant hold simultaneously."""
     return bool(frame["together"].iloc[0] > 1) and not is_yearly(frame)
 
 
@@ -337,5 +337,5 @@ def is_yearly(frame: pd.DataFrame) -> bool:
 
 
 def is_clustered(frame: pd.DataFrame) -> bool:
-    """Whether designs are told on their clusters, and these rows are of any data loss there."""
+    """Whether designs are judged on their clusters, and these rows are of any data loss there."""
     return "any_loss" in frame and bool((frame["invariant"] == ANY_LOSS).all())

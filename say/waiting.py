@@ -1,4 +1,4 @@
-"""How far work is, for people who wait: a line that changes on a terminal, and lines now and then in a log."""
+"""Progress for people who wait: a line that changes on a terminal, and lines now and then in a log."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -9,13 +9,13 @@ if TYPE_CHECKING:
     from rich.console import Console  # loaded where it is used, since it takes its time
 
 SOON_S, EVERY_S = 3.0, 10.0
-"""Seconds after which whoever waits is told something, and between lines in a log."""
+"""Seconds until the first line of progress in a log, and between lines."""
 
 
 @contextmanager
 def told_on(console: "Console", every_s: float = EVERY_S) -> Iterator[Callable[[str], None]]:
-    """Yields what to call with a text on how far the work is: shown at once on a terminal, and gone at the end; else,
-    the last text every `every_s` seconds, first after SOON_S."""
+    """Yields a function to call with a line of progress: shown at once on a terminal, and gone at the end; else, the
+    last line every `every_s` seconds, first after SOON_S."""
     if console.is_terminal:
         with console.status("") as line:
             yield line.update

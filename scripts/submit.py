@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What `spark-submit` is given to run the `quorisk` command:
+"""Script by which `spark-submit` runs the `quorisk` command:
 
 spark-submit --master local[2] scripts/submit.py run configs/demo.toml --out results/demo
 """

@@ -26,7 +26,7 @@ from tests.reality.compare import compared, told
 from tests.reality.experiments import experiments, predicted
 
 LIMIT_S = 900.0
-"""A trial that takes longer is ended, and broken."""
+"""Seconds after which a trial is ended, and counts as broken."""
 
 
 class Room:
