@@ -1,4 +1,4 @@
-"""How likely a replicated log is to lose acknowledged data.
+"""The probability that a replicated log loses acknowledged data.
 
 In Python and notebooks, you can ask the same questions as on the command line, and get the same answers:
 

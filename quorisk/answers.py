@@ -1,4 +1,4 @@
-"""What the functions of `quorisk.api` return: the results of the analysis, with frames, and displays for notebooks."""
+"""Answers of the functions of `quorisk.api`: results of the analysis, with frames, and displays for notebooks."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -79,11 +79,11 @@ class Solved(ExactResult):
 
 
 class Yearly(NamedTuple):
-    """What a design loses in a year."""
+    """The losses of a design in a year."""
 
     experiment: Experiment
     found: Whole
-    """Such as `result.found.p_any.high` and `result.found.entries.value`."""
+    """The losses, such as `result.found.p_any.high` and `result.found.entries.value`."""
 
     def frame(self) -> "pd.DataFrame":
         """Returns one row for each scenario that counts: `per_year`, `hits` and `fates` of its event, the probability
@@ -108,11 +108,11 @@ class Yearly(NamedTuple):
 
 
 class Depends(NamedTuple):
-    """What the losses of one design depend on."""
+    """The dependence of one design's losses on rates, probabilities and lifetimes."""
 
     experiment: Experiment
     found: Sensitivity | sensing.Yearly
-    """Its elasticities, such as `result.found.elasticities["rates.bookie_is_lost"]`, and more."""
+    """Elasticities, such as `result.found.elasticities["rates.bookie_is_lost"]`, and more."""
 
     def frame(self) -> "pd.DataFrame":
         """Returns one row for each rate, probability and lifetime: `key`, `value`, `elasticity`, `low`, `high`, and how
@@ -137,13 +137,13 @@ class Depends(NamedTuple):
 
 
 class Explored(NamedTuple):
-    """What a search of all states found."""
+    """The result of a search of all states."""
 
     experiment: Experiment
     found: Search
     """The result of the search, such as `found.distinct_states`, `found.depth` and `found.complete`."""
     seconds: float
-    """How long the search took."""
+    """Duration of the search."""
 
     def frame(self) -> "pd.DataFrame":
         """Returns one row for each invariant: `breaking_states`, `first_broken` (the states that break it but none of
@@ -166,7 +166,7 @@ class Explored(NamedTuple):
 
 
 class Recommended(NamedTuple):
-    """Which design to run, and why."""
+    """The design to run, and the reasons."""
 
     experiment: Experiment
     found: Advice
@@ -190,7 +190,7 @@ class Recommended(NamedTuple):
 
 
 def _design(design: dict[str, Any]) -> dict[str, Any]:
-    """A row of a design: its numbers alone, those of what it loses under names of their own."""
+    """Returns a row of a design: its numbers alone, those of its losses under names of their own."""
     figures = {of: value for of, value in design.items() if isinstance(value, dict) and {"low", "high"} <= value.keys()}
     (of, losses), *_ = figures.items()
     first = {"design": design["design"], "rank": design["rank"], "of": of}
@@ -200,12 +200,12 @@ def _design(design: dict[str, Any]) -> dict[str, Any]:
 
 
 class Incidents(NamedTuple):
-    """What designs lose on their clusters."""
+    """The losses of designs on their clusters."""
 
     designs: Sequence[clusters.Answer]
-    """Such as `result.designs[0].losses.p_any.high`."""
+    """Answers by design, such as `result.designs[0].losses.p_any.high`."""
     confidence: float
-    """Of each interval."""
+    """Confidence of each interval."""
 
     def frame(self) -> "pd.DataFrame":
         """Returns one row for each design: what the grid varies by dotted key; `p_any`, `incidents` and `entries` a
@@ -243,7 +243,7 @@ class Comparison(comparing.Result):
 
 
 class Counterexample(Found):
-    """How an invariant breaks; notebooks show it as a sequence diagram."""
+    """A trace on which an invariant breaks; notebooks show it as a sequence diagram."""
 
     def text(self, form: str = "words") -> str:
         """Returns the trace as `words`, `tlc` (numbered states), `mermaid`, `sequencediagram` or `svg`; if there is no
@@ -276,7 +276,7 @@ class Counterexample(Found):
 
 
 class Rates(Answer):
-    """What data say of rates; see `Answer` for its fields, such as `result.findings`."""
+    """Rates from data; see `Answer` for its fields, such as `result.findings`."""
 
     __slots__ = ()
 
@@ -317,7 +317,7 @@ class Sweep(NamedTuple):
         return self.tables.histograms
 
     def losses_by_faults(self) -> "pd.DataFrame":
-        """Returns what losses are made of: one row for each configuration and each set of kinds of `faults` that lost
+        """Returns the parts of losses: one row for each configuration and each set of kinds of `faults` that lost
         runs met, with its `share` of the losses and the interval of that share."""
         return self.tables.losses_by_faults
 

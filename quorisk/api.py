@@ -362,7 +362,7 @@ def _as_settings(overrides: Overrides) -> list[str]:
 
 
 def _plain(value: Any) -> Any:
-    """NumPy's scalars and arrays as Python's numbers and lists, tables and lists of them included."""
+    """Returns NumPy's scalars and arrays as Python's numbers and lists, tables and lists of them included."""
     if isinstance(value, Mapping):
         return {key: _plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -371,7 +371,7 @@ def _plain(value: Any) -> Any:
 
 
 def _as_toml(value: Any) -> str:
-    """A value as TOML spells it."""
+    """Returns a value as TOML spells it."""
     value = _plain(value)
     if isinstance(value, bool):
         return str(value).lower()

@@ -1,4 +1,4 @@
-"""How answers look in notebooks: as pandas frames, and as tables in HTML."""
+"""Answers in notebooks: as pandas frames, and as tables in HTML."""
 
 import io
 from collections.abc import Callable
@@ -33,7 +33,7 @@ def about(frame: "pd.DataFrame", invariant: str) -> "pd.DataFrame":
 
 
 def html(draw: Callable[[Console], None]) -> str:
-    """Returns what is drawn on a console, as HTML."""
+    """Returns the output of `draw` on a console, as HTML."""
     console = Console(record=True, file=io.StringIO(), width=show.PIPED_WIDTH, highlight=False)
     draw(console)
     return console.export_html(inline_styles=True, code_format='<pre style="line-height: 1.2">{code}</pre>')

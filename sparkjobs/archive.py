@@ -11,15 +11,15 @@ UNPACKED = "quorisk"
 """The folder that Spark unpacks the archive to, on Python's path there."""
 _PACKAGES = ("kernels", "analysis", "sparkjobs", "plots", "say")
 _ABOUT = "quorisk-0.dist-info"
-"""Where Python looks for the version and for entry points, in the archive."""
+"""Folder of the archive in which Python looks for the version and for entry points."""
 
 
 def packed(folder: Path) -> Path:
     """Returns an archive of this package in `folder`, for executors that lack it: Spark unpacks it beside them.
 
     Other distributions' packages that have protocols come along, with the entry points by which they are found, and the
-    version, of which results tell. Not a .zip or .egg on Python's path: what is compiled is kept by the source files'
-    content, which has to be there.
+    version, which results name. Not a .zip or .egg on Python's path: compiled code is cached by the content of the
+    source files, which have to be there.
     """
     root = Path(quorisk.__file__).parent
     folders = [(root / name, root.parent) for name in _PACKAGES]
@@ -37,7 +37,7 @@ def packed(folder: Path) -> Path:
 
 
 def _version() -> str:
-    """As `results.versions` names it."""
+    """Returns the version of this package, as results name it."""
     try:
         return version("quorisk")
     except PackageNotFoundError:

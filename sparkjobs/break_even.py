@@ -1,4 +1,4 @@
-"""Which rates and the like would change a sweep's choice: searched for once, and kept in the sweep's folder."""
+"""Rates and the like that would change a sweep's choice: searched for once, and kept in the sweep's folder."""
 
 import hashlib
 import json
@@ -32,10 +32,10 @@ _SOURCES = "quorisk.kernels", "quorisk.analysis", "quorisk.plots"
 def sentences(
     frame: pd.DataFrame, experiment: Experiment, out: Path, within_s: float, tell: Callable[[str], None] | None
 ) -> list[str]:
-    """Returns where rates and the like change what a sweep's frame says to choose; nothing if it says nothing.
+    """Returns sentences on the rates and the like that change a sweep's choice; none without designs to choose from.
 
-    What was found is kept in the folder: the same results are not searched again, unless there is more time now, and
-    some figures were left for want of it.
+    They are kept in the folder: the same results are searched again only if some figures were left for want of time,
+    and there is more of it now.
     """
     rows = choose.of(frame, text.ANY_LOSS)
     found, target = designs(rows), float(rows["target"].iloc[0])
@@ -62,7 +62,7 @@ def sentences(
 
 
 def _kept(out: Path, key: str, within_s: float) -> list[str] | None:
-    """What an earlier search with this key found, if one that takes `within_s` could find no more."""
+    """Returns the sentences of an earlier search with this key; None if a search of `within_s` could find more."""
     path = out / folder.BREAK_EVEN
     if not path.is_file():  # none yet, or what may never end, such as a pipe
         return None
@@ -76,12 +76,12 @@ def _kept(out: Path, key: str, within_s: float) -> list[str] | None:
 
 
 def _checksum(told: dict[str, Any]) -> str:
-    """That of what was found: a report would show whatever became of it."""
+    """Returns the checksum of what a search found: without it, a report would show whatever is in the file."""
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
 
 def _key(rows: pd.DataFrame, experiment: Experiment) -> str:
-    """A hash of all that a search depends on: results, file, and our own code."""
+    """Returns a hash of all that a search depends on: results, file, and our own code."""
     digest = hashlib.sha256(rows.to_csv().encode() + b"\0" + folder.as_run(experiment).encode())
     roots = [Path(str(import_module(name).__file__)).parent for name in _SOURCES]
     for root in (*roots, *foreign_roots()):

@@ -46,12 +46,12 @@ from quorisk.sparkjobs.run import gather
 from quorisk.sparkjobs.watch import LOG, log_to
 
 ANSWERS, MERGED = "clusters.json", "clusters.parquet"
-"""In the folder: what `--json` prints, and a row for each cluster of which years were drawn."""
+"""Files of the folder: what `--json` prints, and a row for each cluster of which years were drawn."""
 _FIRST_PILOT, _PILOT_S = 16, 0.05
 
 
 class Piece(NamedTuple):
-    """What a task does of a design: draws years, or, if there are none, solves it by strata."""
+    """A task's share of a design: years to draw, or, if there are none, the strata to solve."""
 
     design: int
     first_year: int = 0
@@ -59,7 +59,7 @@ class Piece(NamedTuple):
 
 
 class Done(NamedTuple):
-    """What came of a piece: one of the two."""
+    """The result of a piece: losses by strata, or a row of years."""
 
     piece: Piece
     losses: Losses | None
@@ -67,13 +67,13 @@ class Done(NamedTuple):
 
 
 class Worker(NamedTuple):
-    """What a worker does with a piece."""
+    """The work of a worker on pieces of these designs."""
 
     placed: tuple[Placed, ...]
     effort: Effort
 
     def do(self, piece: Piece, attempt: int) -> Done:
-        """Returns what comes of a piece, on one thread."""
+        """Returns the result of a piece, computed on one thread."""
         of = self.placed[piece.design]
         if not piece.num_years:
             return Done(piece, solved(of, self.effort), None)
@@ -91,7 +91,7 @@ def clusters(
     resume: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> list[Answer]:
-    """Says on Spark what the designs of an experiment lose on their clusters; leaves years and answers in `out`.
+    """Computes on Spark the losses of an experiment's designs on their clusters; leaves years and answers in `out`.
 
     `master`, `conf` and `resume` are as in `sweep.Options`, and `progress` is called as by `answer.answers`. Raises
     ConfigError, before anything is written, if the folder cannot be used, and RunError if the computation cannot go on;
@@ -118,8 +118,8 @@ def clusters(
 
 
 def union(sources: Sequence[Path], out: Path) -> tuple[list[Answer], float]:
-    """Merges the years of folders that `clusters` left; leaves the same in `out`. Returns what they tell, and the
-    confidence of its intervals.
+    """Merges the years of folders that `clusters` left; leaves the same in `out`. Returns the answers, and the
+    confidence of their intervals.
 
     Raises ConfigError if the folders are about different designs, or years overlap or are missing between.
     """
@@ -168,7 +168,7 @@ def _check(out: Path, placed: Sequence[Placed], effort: Effort, resume: bool) ->
 
 
 def _read(out: Path) -> list[dict[str, Any]]:
-    """The rows of a folder. Raises ConfigError."""
+    """Returns the rows of a folder. Raises ConfigError if a file is damaged."""
     found = []
     for path in sweeps.numbered(out / folder.YEARS):
         try:
@@ -182,7 +182,7 @@ def _read(out: Path) -> list[dict[str, Any]]:
 
 
 def _strata(context: SparkContext, worker: Worker, progress: Callable[[int], None] | None) -> list[Losses | None]:
-    """What strata tell of each design; each that needs no years counts as many as were asked for."""
+    """Returns each design's losses by strata. `progress` counts all years of a design that needs none as done."""
     found: list[Losses | None] = [None] * len(worker.placed)
 
     def take(done: list[Done]) -> None:
@@ -204,7 +204,7 @@ def _years(
     out: Path,
     progress: Callable[[int], None] | None,
 ) -> list[Mapping[str, Any]]:
-    """Draws what years are missing of some designs; returns their rows, which are on disk then."""
+    """Draws the missing years of some designs; returns their rows, which are on disk by then."""
     new: list[Mapping[str, Any]] = []
     waiting = folder.Waiting(out / folder.YEARS, rows.SCHEMA)
 
@@ -229,7 +229,7 @@ def _years(
 
 
 def _missing(design: int, worker: Worker, there: Sequence[Mapping[str, Any]]) -> Iterator[Piece]:
-    """The years of a design that no row has."""
+    """Yields the years of a design that no row has."""
     own = rows.cluster_id(rows.canonical_parameters(cluster_of(worker.placed[design])))
     at, end = worker.effort.first_year, worker.effort.first_year + worker.effort.years
     for row in sorted((row for row in there if row["cluster_id"] == own), key=lambda row: row["first_year"]):
@@ -250,7 +250,7 @@ def _cut(wanted: Sequence[Piece], worker: Worker, cores: int) -> list[Piece]:
 
 
 def _year_s(cluster: Cluster, effort: Effort) -> float:
-    """Seconds that a year takes on one core, by a few of them."""
+    """Returns the seconds that a year takes on one core, by timing some years."""
     simulate(cluster, effort.first_year, 1, effort.seed)
     tried = _FIRST_PILOT
     while True:
@@ -274,7 +274,7 @@ def _answers(
 
 
 def _write(out: Path, merged: Sequence[Mapping[str, Any]], answers: Sequence[Answer]) -> None:
-    """Leaves the answers, and the rows that they follow from. Raises RunError."""
+    """Writes the answers, and the rows that they follow from. Raises RunError."""
     if merged:
         folder.write_table(out / MERGED, pa.Table.from_pylist(list(merged), rows.SCHEMA))
     files.write(out / ANSWERS, f"{json.dumps(as_json(answers), indent=2)}\n".encode())

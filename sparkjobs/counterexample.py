@@ -15,7 +15,7 @@ from quorisk.analysis.traces.trace import replay
 from quorisk.plots.report import Counterexample
 
 MOST_RUNS = 1 << 20
-"""Runs that are computed again to find one that lost data: about a second's."""
+"""The most runs that are computed again to find one that lost data: about a second's."""
 
 
 def counterexample(table: pa.Table, experiments: Sequence[Experiment]) -> Counterexample | None:
@@ -42,7 +42,7 @@ def counterexample(table: pa.Table, experiments: Sequence[Experiment]) -> Counte
 
 
 def _written(key: str, value: Any, point: GridPoint) -> str:
-    """A value as an override writes it, with its unit if the file has units."""
+    """Returns a value as an override writes it, with its unit if the file has units."""
     if value == math.inf:
         return "inf"
     if point.point.time_unit and key.startswith("rates."):

@@ -1,4 +1,4 @@
-"""What a sweep draws from its results."""
+"""Figures and reports of a sweep's results."""
 
 import math
 import os
@@ -35,11 +35,11 @@ from quorisk.sparkjobs import break_even, files, folder
 from quorisk.sparkjobs.counterexample import counterexample
 
 _LONGEST = 60
-"""Characters of a report's name."""
+"""The most characters of a report's name."""
 
 
 class Drawn(NamedTuple):
-    """What a report shows."""
+    """The contents of a report."""
 
     frame: pd.DataFrame
     words: Recommendation
@@ -57,8 +57,8 @@ def draw(
     """Writes figures and the report of a merged table to `out`; returns what they show.
 
     `experiments` are those whose points the table has; the first says how they are judged. `source` is their text;
-    `command` is what did it, if not `quorisk run` with the first. Break-even points take `within_s` at the most, and
-    `tell` is told of them.
+    `command` made the table, if not `quorisk run` with the first. The search for break-even points takes `within_s`
+    seconds at the most; `tell` is called with lines of progress.
     """
     experiment = experiments[0]
     sweep = frames.tidy(table, experiment)
@@ -103,7 +103,7 @@ def _pictures(
 
 
 def _ranking(frame: pd.DataFrame, sure: Doubt | None) -> Iterator[tuple[str, Figure]]:
-    """The designs on a line of losses."""
+    """Yields the figure of designs on a line of losses, if there is one."""
     rows = choose.of(frame, text.ANY_LOSS)
     caption = f"{text.terms(rows)} Intervals: {text.intervals(rows)}."
     figure = ranking_figure(designs(rows), float(rows["target"].iloc[0]), text.measure(rows), caption, sure)
@@ -112,7 +112,7 @@ def _ranking(frame: pd.DataFrame, sure: Doubt | None) -> Iterator[tuple[str, Fig
 
 
 def _incidents(frame: pd.DataFrame, experiment: Experiment) -> Iterator[tuple[str, Figure]]:
-    """The figure of the designs' clusters, the safest designs first; none if there is no cluster."""
+    """Yields the figure of the designs' clusters, the safest designs first; none if there is no cluster."""
     rows = choose.of(frame, text.ANY_LOSS)
     if not text.is_clustered(rows):
         return
@@ -124,7 +124,7 @@ def _incidents(frame: pd.DataFrame, experiment: Experiment) -> Iterator[tuple[st
 
 
 def _with_allowed(frame: pd.DataFrame, sure: Doubt | None) -> pd.DataFrame:
-    """The frame with what the rates allow of each design, `allowed_low` and `allowed_high`."""
+    """Returns the frame with the range of losses that the rates allow each design, `allowed_low` to `allowed_high`."""
     if sure is None:
         return frame
     ends = {}
@@ -137,7 +137,7 @@ def _with_allowed(frame: pd.DataFrame, sure: Doubt | None) -> pd.DataFrame:
 
 
 def _depends(frame: pd.DataFrame, sure: Doubt | None) -> Iterator[tuple[str, Figure]]:
-    """What the losses of the design that is chosen depend on, as far as figures are not known exactly."""
+    """Yields the figure of what the chosen design's losses depend on, among the figures that are not known exactly."""
     rows = choose.of(frame, text.ANY_LOSS)
     chosen = verdict.chosen(designs(rows), float(rows["target"].iloc[0]))
     shown = tornado(sure, chosen) if sure and chosen in sure.allowed else []
@@ -147,7 +147,7 @@ def _depends(frame: pd.DataFrame, sure: Doubt | None) -> Iterator[tuple[str, Fig
 
 
 def _sure(frame: pd.DataFrame, experiments: Sequence[Experiment]) -> Doubt | None:
-    """How sure the choice is, by what is known of the rates; results that were merged have no one list of these."""
+    """Returns how far the rates leave the choice open; None for merged results, which have no one list of rates."""
     if len(experiments) > 1:
         return None
     rows = choose.of(frame, text.ANY_LOSS)
@@ -156,7 +156,7 @@ def _sure(frame: pd.DataFrame, experiments: Sequence[Experiment]) -> Doubt | Non
 
 
 def _name(out: Path, experiment: Experiment, command: str | None) -> str:
-    """What a report is called: as the experiment's file is, if it has a name of its own, else as the folder is."""
+    """Returns a report's name: that of the experiment's file if it has one of its own, else the folder's."""
     path = Path(experiment.path)
     is_own = not command and path.suffix == ".toml" and path.name != folder.EXPERIMENT
     return text.cut(path.stem if is_own else out.resolve().name, _LONGEST).replace("_", " ")
@@ -209,7 +209,7 @@ def _drawn(
 
 
 def _checked(wish: Wish, frame: pd.DataFrame) -> Wish:
-    """The wish, parameters by their dotted names. Raises ConfigError if the frame cannot grant it."""
+    """Returns the wish with dotted names of parameters. Raises ConfigError if the frame cannot grant it."""
     for kind in wish.only:
         if kind not in FIGURES:
             raise ConfigError(f" {kind}: one of {', '.join(FIGURES)}", "only")
@@ -233,7 +233,7 @@ def _has_places(values: "pd.Series[Any]") -> bool:
 
 
 def _varied(argument: str, key: str | None, frame: pd.DataFrame) -> str | None:
-    """The varied parameter of that name, or last part of a name. Raises ConfigError."""
+    """Returns the varied parameter of that name, or last part of a name. Raises ConfigError."""
     varied = text.varied(frame)
     found = [each for each in varied if key in (each, each.partition(".")[2])]
     if key is not None and len(found) != 1:

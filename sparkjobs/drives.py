@@ -21,12 +21,12 @@ from quorisk.sparkjobs.run import attended
 from quorisk.sparkjobs.session import spark
 
 TASK_BYTES, TASK_FILES = 96 << 20, 12
-"""A task has no fewer of both, if there are enough: days of a drive that one task reads travel together."""
+"""Least bytes and files of a task, if there are enough: a drive's days that one task reads travel together."""
 _TOLD = -1
-"""The key of what tasks tell, among the numbers of parts."""
+"""The key of oddities in the data, among the numbers of parts."""
 
 Progress = Callable[[int], None]
-"""Is called with bytes that have been read."""
+"""A function to call with the number of bytes read since its last call."""
 
 
 def here(paths: Sequence[Path], last_day: int, progress: Progress | None = None) -> Fleet:
@@ -65,7 +65,7 @@ def size(paths: Iterable[Path]) -> int:
 
 
 def _counted(paths: Iterable[Path], done: Callable[[int], None]) -> Iterator[Path]:
-    """The paths; `done` gets each one's size once the next is asked for."""
+    """Yields the paths; `done` gets each one's size once the next is asked for."""
     for path in paths:
         yield path
         done(_size(path))
@@ -100,7 +100,7 @@ def _parts(context: SparkContext, paths: Sequence[Path], last_day: int, progress
 
 
 def _tasks(paths: Sequence[Path], cores: int) -> list[list[Path]]:
-    """Files in the order of their names, so that those of days in a row come together, as many tasks as suit."""
+    """Returns the files of each task, in the order of their names, so that those of days in a row come together."""
     suit = min(size(paths) // TASK_BYTES, len(paths) // TASK_FILES)
     number = min(max(suit, 4 * cores), len(paths))
     ends = [len(paths) * i // number for i in range(number + 1)]
@@ -111,7 +111,7 @@ def _tasks(paths: Sequence[Path], cores: int) -> list[list[Path]]:
 def _runs(
     paths: list[Path], last_day: int, num_parts: int, done: "Accumulator[int]"
 ) -> Iterator[tuple[int, bytes | Told]]:
-    """The runs of some files, by the part that their drive belongs to, and what was odd."""
+    """Yields the runs of some files by the part that their drive belongs to, and the oddities in the files."""
     told: Told = {}
     for runs in drives.runs_of(_counted(paths, done.add), last_day, told):
         serials = runs["serial"].to_pylist()
@@ -125,7 +125,7 @@ def _runs(
 
 
 def _part(of: tuple[int, Iterable[bytes | Told]]) -> Fleet:
-    """What all tasks found of one part's drives, or told."""
+    """Returns the fleet of one part's drives, from all tasks, or their oddities as a fleet without drives."""
     number, found = of
     if number == _TOLD:
         return Fleet((), 0, together(told for told in found if isinstance(told, dict)))

@@ -71,7 +71,7 @@ class LogHandler(logging.StreamHandler):  # type: ignore[type-arg]
 
 @contextmanager
 def logging_to(path: Path, log: logging.Logger) -> Iterator[LogHandler]:
-    """Adds what a log is told in the body to a file. Raises OSError as `LogHandler`."""
+    """Adds a log's messages in the body to a file. Raises OSError as `LogHandler`."""
     handler = LogHandler(path)
     log.addHandler(handler)
     try:

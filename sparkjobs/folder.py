@@ -1,4 +1,4 @@
-"""The folder that a sweep leaves behind: what may be in it before, and what is in it after."""
+"""The folder that a sweep leaves behind: its contents, and the checks of what was in it before."""
 
 import fcntl
 import os
@@ -28,7 +28,7 @@ YEARS = "years"
 """Years of clusters (`sparkjobs.clusters`), which share no folder with a sweep."""
 REPORT, FIGURES, LOG, SPARK_LOG = "report.html", "figures", "quorisk.log", "spark.log"
 COMMIT_S, COMMIT_PART = 1.0, 1e-3
-"""Rows wait a second for others to share a file with, or that part of the time since the start if it is more."""
+"""Seconds that rows wait for others to share a file with, or part of the time since the start, if that is longer."""
 _SAME_RESULTS = ("run.engine", "run.target")
 """Keys that results do not depend on."""
 
@@ -148,7 +148,7 @@ def check_writable(out: Path) -> None:
 
 
 def as_run(experiment: Experiment) -> str:
-    """Returns the experiment's file, with what was put in the place of its values as comments above it.
+    """Returns the experiment's file, with the overrides of its values as comments above it.
 
     A file from another sweep's folder begins with such comments itself, which an empty line keeps apart.
     """
@@ -174,7 +174,7 @@ def merged(sources: Sequence[Path]) -> str:
 
 
 def differences(before: Experiment, now: Experiment, only: Sequence[str] = (), where: str = "there") -> str:
-    """Returns in which keys two experiments differ, with both values; empty if their results are the same.
+    """Returns the keys in which two experiments differ, with both values; empty if their results are the same.
 
     `only`: looks at no other keys. `where` is what the result calls the place of `before`.
     """
@@ -189,7 +189,7 @@ def differences(before: Experiment, now: Experiment, only: Sequence[str] = (), w
 
 
 def _described(experiment: Experiment) -> dict[str, Any]:
-    """By key of an experiment file, what it is set to: the list of its values if several."""
+    """Returns the value of each key of an experiment: a list of values if there are several."""
     values: dict[str, dict[Any, None]] = {}
     for point in experiment.points:
         for key, value in dotted_values(experiment.model, point.point).items():
@@ -207,7 +207,7 @@ def _show(described: Mapping[str, Any], key: str) -> str:
 
 
 def append(place: Path, rows: Sequence[Mapping[str, Any]], schema: pa.Schema = sweeps.TASK_SCHEMA) -> None:
-    """Adds a file with these rows to a folder of such, TASKS or YEARS, all of it or nothing. Raises RunError."""
+    """Adds a file with these rows to the folder TASKS or YEARS, all of it or nothing. Raises RunError."""
     number = 1 + max((int(path.stem) for path in sweeps.numbered(place)), default=0)
     write_table(place / f"{number:06}.parquet", pa.Table.from_pylist(list(rows), schema))
 
@@ -229,7 +229,7 @@ class Waiting:
             self.commit()
 
     def commit(self) -> None:
-        """Writes to disk what is not there yet. Raises RunError."""
+        """Writes the waiting rows to disk. Raises RunError."""
         if self._rows:
             append(self._place, self._rows, self._schema)
             self._rows = []
@@ -237,13 +237,13 @@ class Waiting:
 
 
 def tasks(out: Path) -> pa.Table:
-    """Returns the rows of all jobs that have ended, of `tidy.TASK_SCHEMA`. Raises RunError."""
+    """Returns the rows of all jobs that have ended: `sweeps.TASK_SCHEMA`. Raises RunError."""
     with _told_what_to_do(out):
         return sweeps.tasks(out)
 
 
 def result_rows(out: Path) -> pa.Table:
-    """Returns the rows of RESULTS, and the seconds that they took: `results.SCHEMA`. Raises RunError."""
+    """Returns the rows of RESULTS, and the seconds that they took: `schema.SCHEMA`. Raises RunError."""
     with _told_what_to_do(out):
         return sweeps.result_rows(out)
 
@@ -267,6 +267,6 @@ def write_table(path: Path, table: pa.Table) -> None:
 
 
 def write_results(out: Path, table: pa.Table) -> None:
-    """Writes a table of `results.SCHEMA` to RESULTS, all of it or nothing. Raises RunError."""
+    """Writes a table of `schema.SCHEMA` to RESULTS, all of it or nothing. Raises RunError."""
     with writing(out / RESULTS) as file:
         schema.write(table, file)

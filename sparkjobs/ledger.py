@@ -1,14 +1,14 @@
-"""Which runs of a grid have been computed, and which are wanted next. It holds counts alone, no rows.
+"""The ledger of a grid's runs: those that have been computed, and those wanted next. It holds counts alone, no rows.
 
 With a fixed number of runs all of them are wanted at once. With a precision there are rounds: in each a point gets the
-runs after which its interval should be narrow enough, and before the next the points drop out whose interval is. It is
-looked at after the numbers of runs of `sequential.looks`, in their order, and the first look at which it is narrow
-enough is where the point stops, however far the round went. So what a point reports is what `quorisk estimate` reports,
-and depends on nothing but the experiment.
+runs after which its interval should be narrow enough; points whose interval is drop out before the next. Intervals are
+judged after the numbers of runs of `sequential.looks`, in their order: a point stops at the first look at which its
+interval is narrow enough, however far the round went. So a point reports what `quorisk estimate` reports, which depends
+on nothing but the experiment.
 
 A point that may be too rare to count (`estimate.method`) has its pilot's runs first. If it is, it waits for its head.
-Then runs from the head's exits follow, if they are needed, of which all that was said above holds; or the point goes on
-to be counted, where a head knows no more.
+Then runs from the head's exits follow by the same rules, if they are needed; or the point's runs are counted on, if its
+head knows no more than counting.
 """
 
 import math
@@ -26,30 +26,30 @@ from quorisk.kernels.engines.job import Job
 from quorisk.kernels.errors import ConfigError
 
 FIRST_ROUND = 16 * sequential.FIRST_LOOK
-"""Runs of each point before anything is known of it, if a precision is asked for: a look."""
+"""Runs of each point in the first round, if a precision is asked for: one of the looks."""
 MOST_GROWTH, MARGIN = 4.0, 1.05
-"""From round to round a point's runs grow fourfold at most; predicted numbers of runs are raised by 5%."""
+"""The most growth of a point's runs from round to round, and the factor on predicted numbers of runs."""
 SPENT = "budget"
-"""Why a point stopped: it has made all its runs, and its interval is wider than was asked for."""
+"""The reason of a point that has made all its runs, and has a wider interval than was asked for."""
 
 
 class Counts(NamedTuple):
-    """What the ledger keeps of a row, or of rows that follow on each other."""
+    """Sums of a row, or of rows that follow on each other."""
 
     num_runs: int = 0
     losses: int = 0
-    """Of what the precision is about."""
+    """Runs with a breach of what the precision is about."""
     hidden: int = 0
     """Runs that may hide a loss."""
     steps: int = 0
 
 
 class Stop(NamedTuple):
-    """Where a point's runs end, for now or for good."""
+    """The end of a point's runs, for now or for good."""
 
     num_runs: int
     why: str
-    """As in the column `stopped` of results; empty if it goes on."""
+    """The reason, as in the column `stopped` of results; empty if the point goes on."""
     head: Mapping[str, Any] | None = None
     """The head that counts (`analysis.results.heads`), without its runs; None if all losses are counted."""
     tail_runs: int = 0
@@ -62,10 +62,10 @@ class _Runs:
     def __init__(self) -> None:
         self.sums = Counts()
         self.further: dict[int, Counts] = {}
-        """By first run."""
+        """Rows beyond a gap, by first run."""
 
     def take(self) -> bool:
-        """Adds the row that follows; False if it is not there."""
+        """Adds the row that follows; returns False if it is not there."""
         row = self.further.pop(self.sums.num_runs, None)
         if row:
             self.sums = Counts(*map(sum, zip(self.sums, row, strict=True)))
@@ -84,20 +84,20 @@ class _Runs:
 class _Point:
     def __init__(self, most_runs: int) -> None:
         self.most_runs = most_runs
-        """That it makes; with a head, from its exits."""
+        """Runs that it makes; with a head, runs from the head's exits."""
         self.counted, self.tail = _Runs(), _Runs()
-        """From the beginning, and from the exits of its head."""
+        """Runs from the beginning, and runs from the exits of its head."""
         self.why = ""
         self.heads: list[Mapping[str, Any]] = []
-        """What came of heads, until it is known which one is wanted."""
+        """Heads that tasks found, until it is known which one is wanted."""
         self.waits, self.is_solved = False, False
-        """For its head; and whether that has come, though it may know no more than counting."""
+        """Whether it waits for its head; whether that has come, even if it knows no more than counting."""
         self.head: Mapping[str, Any] | None = None
         """The head by which it is answered."""
 
     @property
     def runs(self) -> _Runs:
-        """Those that are wanted, now or next."""
+        """The runs that are wanted, now or next."""
         return self.tail if self.head else self.counted
 
 
@@ -113,9 +113,9 @@ class Ledger:
         largest_head: int = MOST_TRANSITIONS,
         enough: Sequence[float] = (),
     ) -> None:
-        """`pilots`: by point, after how many runs it is seen whether it is too rare to count (`method.pilot_runs`);
-        `protocol` is whose runs they are, for an error; `largest_head`: the most transitions of a head; `enough`: by
-        point, the width of an interval of any data loss that leaves nothing to learn, or 0."""
+        """`pilots`: by point, the runs after which it is judged whether it is too rare to count (`method.pilot_runs`);
+        `protocol`: its name, for an error; `largest_head`: the most transitions of a head; `enough`: by point, the
+        width of an interval of any data loss that leaves nothing to learn, or 0."""
         self._protocol, self._largest_head = protocol, largest_head
         self._run = run
         self._pilots = pilots or [0] * num_points
@@ -197,7 +197,7 @@ class Ledger:
         ]
 
     def left(self) -> tuple[list[Job], dict[int, int], dict[int, int]]:
-        """Returns what is left to do: runs, heads, and which of the runs start from exits; all are empty at the end."""
+        """Returns the work left: `wanted` runs, `unsolved` heads, and heads of `tails`; all are empty at the end."""
         return self.wanted(), self.unsolved(), self.tails()
 
     def unsolved(self) -> dict[int, int]:
@@ -213,7 +213,7 @@ class Ledger:
         return min(self._largest_head, most_transitions(self._run, pilot.steps, pilot.num_runs))
 
     def _next(self, here: _Point, pilot: int) -> int:
-        """How far a point goes in the next round."""
+        """Returns the number of runs that a point has after the next round."""
         target = self._target(here) if self._rule else here.most_runs
         is_pilot = here.counted.sums.num_runs < pilot
         return min(target, pilot) if is_pilot else target
@@ -226,7 +226,7 @@ class Ledger:
         return counts(self._run) and is_precise(self._run, losses, runs, hidden, len(self._points))
 
     def _interval(self, here: _Point) -> tuple[float, float, float]:
-        """Estimate, low and high end."""
+        """Returns the estimate, and the interval's low and high end."""
         runs, losses, hidden, _ = here.runs.sums
         estimator = estimator_of(self._run, len(self._points))
         if here.head:
@@ -235,7 +235,7 @@ class Ledger:
         return losses / runs, *estimator.interval(losses, runs, hidden)
 
     def _target(self, here: _Point) -> int:
-        """The look to which a point goes next: where it should be narrow enough, as widths go by 1 / sqrt(runs)."""
+        """Returns the next look of a point, where it should be precise enough: widths shrink by 1 / sqrt(runs)."""
         runs = here.runs.sums.num_runs
         if runs == 0:
             return min(FIRST_ROUND, self._run.runs)
@@ -249,7 +249,7 @@ class Ledger:
         return next((look for look in self._looks if look >= least), self._run.runs)
 
     def _cut(self, runs: range, pilot: int) -> Iterator[range]:
-        """The range in pieces that end at looks, and at the pilot's end."""
+        """Returns the range in pieces that end at looks, and at the pilot's end."""
         inside = {look for look in (*self._looks, pilot) if look in runs and look > runs.start}
         edges = [runs.start, *sorted(inside), runs.stop]
         return (range(start, end) for start, end in pairwise(edges) if start < end)

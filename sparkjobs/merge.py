@@ -12,7 +12,7 @@ ROWS_A_BATCH = 2048
 
 
 def merge(context: SparkContext, rows: pa.Table) -> pa.Table:
-    """Returns one row a point from rows of `results.SCHEMA` (with `source`, if errors should name that, too).
+    """Returns one row a point from rows of `schema.SCHEMA` (with `source`, if errors should name that, too).
 
     Rows that do not belong together fail the job with a ResultError.
     """

@@ -1,4 +1,4 @@
-"""The plan: which runs of which points make a task. It decides who computes what, never what comes out."""
+"""The plan: which runs of which points make a task. It decides where runs are computed, never their results."""
 
 import math
 import time
@@ -19,9 +19,9 @@ from quorisk.kernels.protocols import registry
 from quorisk.sparkjobs.run import Work
 
 SHORTEST_S, LONGEST_S = 0.25, 10.0
-"""Seconds that a task takes, about. Spark spends a hundredth of a second on each."""
+"""Seconds of the shortest and the longest task, about. Spark spends a hundredth of a second on each."""
 TASKS_PER_CORE = 24
-"""Of a sweep whose tasks may be shorter than LONGEST_S: the more, the less cores wait for the last of them."""
+"""The most tasks per core while they are shorter than LONGEST_S: the more, the less cores wait for the last of them."""
 PLAN_SCHEMA = pa.schema(
     [
         pa.field("task", pa.int64(), metadata={"doc": "number of the task"}),
@@ -34,12 +34,12 @@ PLAN_SCHEMA = pa.schema(
 )
 """A row is a range of runs of one point. A task has one or several."""
 LEFT_PART = 1 / 8
-"""Of the seconds left of a budget, what the runs may take that are made at once with a head."""
+"""Part of a budget's remaining seconds for the runs that are made at once with a head."""
 _FIRST_PILOT, _PILOT_S, _REPETITIONS = 16, 0.05, 3
 _UNDISTURBED_S = 1.0
-"""Once runs took that long, what else goes on weighs little."""
+"""Seconds of runs from which on other load of the machine matters little."""
 _TOGETHER = 1 << 12
-"""Points that are timed together: of many more, all tallies would take gigabytes."""
+"""Points that are timed together: the tallies of many more would take gigabytes."""
 
 
 def pilot(work: Work, progress: Callable[[int], None] | None = None) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""From data to what they say of a protocol's figures: files sorted out, read by kind (drives on Spark), and weighed."""
+"""A protocol's figures from data: files sorted out, read by kind (drives on Spark), and weighed."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -22,26 +22,26 @@ from quorisk.sparkjobs import drives as statistics
 from quorisk.sparkjobs import settings
 
 HERE_BYTES = 1 << 28
-"""Drive statistics that have no more in all are read by this process: Spark would take longer to start."""
+"""The most bytes of drive statistics that this process reads itself: Spark would take longer to start."""
 _NODES = 1e-3, 1e9
 
 
 class Asked(NamedTuple):
-    """What to read, and what for."""
+    """The data to read, and the figures that are asked for."""
 
     data: Sequence[Path]
     """Files and folders."""
     profile: str = "bookkeeper_ssd"
-    """The profile that says all that the data do not."""
+    """The profile of all figures that the data do not tell."""
     of: str = ANY
-    """Whose drives' failure rate: `findings.ANY`, `findings.FLEET` or a model."""
+    """Drives whose failure rate is asked for: `findings.ANY`, `findings.FLEET` or a model."""
     nodes: float | None = None
-    """How many nodes lists of incidents are about, on average."""
+    """Number of nodes that lists of incidents are about, on average."""
     since: str = ""
-    """When these nodes began to be watched, and stopped: dates or times, ISO 8601."""
+    """Start of the watch over these nodes; `until` is its end: dates or times, ISO 8601."""
     until: str = ""
     racks: int = 0
-    """How many racks these nodes are in; 0 if that is not known."""
+    """Number of racks that these nodes are in; 0 if it is not known."""
     complete: bool = False
     """Whether lists of incidents have every incident of each kind."""
     master: str | None = None
@@ -49,9 +49,9 @@ class Asked(NamedTuple):
 
 
 def rates(asked: Asked, progress: Callable[[int], None] | None = None) -> Answer:
-    """Returns what data say of a profile's protocol. `progress` is called with bytes of drive statistics, once read.
+    """Returns what data say of a profile's figures. `progress` is called with bytes of drive statistics, once read.
 
-    Raises ConfigError if something that was asked cannot be, or if the data say nothing; RunError if Spark fails.
+    Raises ConfigError if `asked` is invalid, or if the data say nothing; RunError if Spark fails.
     """
     base = profiles.find(asked.profile, Path())
     told: Told = {}
@@ -92,7 +92,7 @@ def size(data: Sequence[Path]) -> int:
 
 
 def _watched(asked: Asked, path: Path) -> Watched:
-    """What was watched. Raises ConfigError."""
+    """Returns the nodes that were watched, and the time. Raises ConfigError if one is missing or invalid."""
     if asked.nodes is None or not asked.since or not asked.until:
         raise ConfigError(
             f"{path}: a list of incidents does not say how many nodes were watched, nor for how long: give `nodes`, "
@@ -116,7 +116,7 @@ def _watched(asked: Asked, path: Path) -> Watched:
 
 
 def _defaults(base: Profile) -> Mapping[str, Stated | None]:
-    """What a profile says of each figure that its protocol has, if it says anything of it."""
+    """Returns a profile's statement on each figure of its protocol, None where it makes none."""
     keys = keys_of(registry.load(base.protocol))
     figures = {name: stated(keys[name], figure.given) for name, figure in base.figures.items() if name in keys}
     return {name: figures.get(name) for name, key in keys.items() if key.figure}

@@ -36,46 +36,46 @@ POLL_S = 0.25
 
 
 class Work(NamedTuple):
-    """What the tasks of a sweep share."""
+    """The data that the tasks of a sweep share."""
 
     protocol: str
     run: RunSettings
-    """Its engine is as an experiment names it: `auto` is for each machine to choose."""
+    """The run settings of the experiment; with the engine `auto`, each machine chooses one."""
     points: Points
     grid: tuple[GridPoint, ...] = ()
-    """The points, of which heads are solved."""
+    """The points whose heads may be solved."""
     enough: tuple[float, ...] = ()
-    """By point, the width of an interval of any data loss for which no head need go on; 0 if none is enough."""
+    """Width of an interval of any data loss, by point, at which a head need not go on; 0 if there is none."""
 
 
 class Piece(NamedTuple):
-    """A part of what one core is given at a time."""
+    """A part of a task: runs of one point, computed by one core."""
 
     job: Job
     head: int = 0
     """The most transitions of the point's head, from whose exits the runs start; 0 if they start at the beginning."""
     later: int = 0
-    """About how many runs, from the beginning, are left for each core after these of the point and of its kin."""
+    """About the number of runs from the beginning, of the point and its kin, left for each core after these."""
 
 
 class Done(NamedTuple):
-    """What came of a job."""
+    """The result of a job."""
 
     job: Job
     sums: list[int]
     """The tally of runs from the beginning, see `kernels.engines.tally.read`: zeros if there are none."""
     attempt: int
-    """0 if the task's first attempt did it."""
+    """Number of the task's attempt that did it, from 0."""
     host: str
     engine: str
     versions: list[str]
     wall_s: float
     head: dict[str, Any] | None = None
-    """Of runs from the exits of a head: it, and what they add up to; see `analysis.results.heads`."""
+    """The head and the sums of runs from its exits, see `analysis.results.heads`; None of runs from the beginning."""
 
 
 class Rows(AccumulatorParam[list[Any]]):
-    """Gathers what tasks have done."""
+    """The accumulator of tasks' results."""
 
     def zero(self, value: list[Any]) -> list[Any]:
         return []
@@ -109,10 +109,10 @@ def gather(
     description: str = "",
 ) -> bool:
     """Has Spark `do` each piece of the tasks, given the number of the attempt, and calls `take` again and again with
-    what was done since its last call (nothing, perhaps).
+    the results since its last call (none, perhaps).
 
     Returns False if `time.monotonic()` passed `deadline` before all was done; tasks that run then are given up.
-    Whatever ends this, `take` gets all that was done before. Raises what Spark raises if a task fails too often.
+    Whatever ends this, `take` gets all results before. Raises what Spark raises if a task fails too often.
     """
     finished: Accumulator[list[Any]] = context.accumulator([], Rows())
 
@@ -168,7 +168,7 @@ def pieces_of(plan: pa.Table, cores: int, kin_of: Sequence[int]) -> list[list[Pi
 
 
 def _drain(finished: "Accumulator[list[Any]]") -> list[Any]:
-    """What is there, which is gone then. Spark's thread may add to the end of the list meanwhile."""
+    """Takes all elements off the list, and returns them. Spark's thread may add to its end meanwhile."""
     there = finished.value
     taken = there[:]
     del there[: len(taken)]
@@ -178,7 +178,7 @@ def _drain(finished: "Accumulator[list[Any]]") -> list[Any]:
 def _do_all(
     do: Callable[[Any, int], Any], finished: "Accumulator[list[Any]]", partition: Iterable[Sequence[Any]]
 ) -> None:
-    """What a worker does with a partition, which is a task."""
+    """Does the pieces of a partition, which is a task, on a worker."""
     attempt = TaskContext.get()
     for pieces in partition:
         finished.add([do(piece, attempt.attemptNumber() if attempt else 0) for piece in pieces])

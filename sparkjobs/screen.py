@@ -1,4 +1,4 @@
-"""What a sweep shows on screen: how far it is, and what came out."""
+"""The screen of a sweep: its progress and its results."""
 
 import math
 import time
@@ -33,7 +33,7 @@ _COLUMNS = (
 
 
 class Bar:
-    """Shows how far a sweep is, from `with` on: as a bar, or where `console` is no terminal as lines now and then."""
+    """Shows a sweep's progress from `with` on: as a bar, or where `console` is no terminal as lines now and then."""
 
     def __init__(self, console: Console, num_points: int) -> None:
         self._lines = ExitStack()
@@ -55,11 +55,11 @@ class Bar:
         self._progress.stop()
 
     def expect(self, left_s: float) -> None:
-        """There is work left for this many seconds on one core."""
+        """Sets the work that is left, in seconds on one core."""
         self._progress.update(self._task, total=self._progress.tasks[0].completed + left_s)
 
     def advance(self, done_s: float, runs: int, losses: int, points: int) -> None:
-        """Since the last time: work of this many expected seconds, runs, and runs that lost data; and points in all."""
+        """Adds the expected seconds, runs and losing runs since the last call; `points` have ended in all."""
         fields = self._progress.tasks[0].fields
         runs, losses = fields["runs"] + runs, fields["losses"] + losses
         self._progress.update(self._task, advance=done_s, runs=runs, losses=losses, points=points)
@@ -89,7 +89,7 @@ def plan_summary(table: pa.Table, experiment: Experiment) -> Table:
 
 
 def show(frame: "pd.DataFrame", words: "Recommendation", console: Console) -> None:
-    """Prints what came out: the probabilities of the configurations, and what follows for the choice among them."""
+    """Prints the probabilities of the configurations, and the recommendation among them."""
     console.print(summary(frame, console.width))
     console.print(words.headline, style="bold", soft_wrap=True, markup=False)
     for sentence in words.sentences:

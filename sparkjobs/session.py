@@ -169,7 +169,7 @@ def _kept_to(host: str) -> Iterator[None]:
 
 
 def cause(error: Exception) -> str:
-    """Returns what made Spark fail, in a line: of a task what Python said at last, else how Java's message begins."""
+    """Returns the cause of Spark's failure in a line: a task's last Python error, else the start of Java's message."""
     java = getattr(error, "java_exception", None)
     said = str(java.getMessage() if java else error).strip()
     python = _PYTHON_ERROR.findall(said)

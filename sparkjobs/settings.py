@@ -1,4 +1,4 @@
-"""Which Spark, and with which settings: what was asked for, then what its own files say, then what suits Quorisk."""
+"""Spark's settings: those that were asked for, then those of its own files, then those that suit Quorisk."""
 
 import os
 import re
@@ -42,12 +42,12 @@ CLUSTER_SETTINGS = {
     "spark.speculation": "true",
 }
 SUBMITTED = "PYSPARK_GATEWAY_PORT"
-"""In the environment of what `spark-submit` started: where Java listens, which runs already."""
+"""Environment variable of processes that `spark-submit` started: the port of its Java, which runs already."""
 
 
 def check(master: str | None, conf: Sequence[str]) -> dict[str, str]:
-    """Spark's settings from KEY=VALUE each. Raises ConfigError unless they read so, `master` reads like a Spark master,
-    and there is a Java that Spark runs on.
+    """Returns Spark's settings from KEY=VALUE each. Raises ConfigError unless they read so, `master` reads like a Spark
+    master, and there is a Java that Spark runs on.
     """
     settings: dict[str, str] = {}
     for setting in conf:
@@ -104,7 +104,7 @@ def _check_java() -> None:
 
 
 def configuration(master: str | None, settings: Mapping[str, str], folder: Path, name: str) -> SparkConf:
-    """Spark's configuration: `master`, else that of `settings`, else Spark's own, else all cores of this machine.
+    """Returns the configuration: `master`, else that of `settings`, else Spark's own, else all cores of this machine.
 
     `folder` is for what only this user may touch; `name` is what Spark calls the application. Raises ConfigError.
     """

@@ -1,4 +1,4 @@
-"""Where a sweep stands: what is on disk, what waits to be written, and what is wanted."""
+"""The state of a sweep: the rows on disk, the rows that wait to be written, and the runs that are wanted."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -22,9 +22,9 @@ from quorisk.sparkjobs.ledger import Counts, Ledger, Stop
 from quorisk.sparkjobs.run import Done
 
 HEADS_PART = 0.25
-"""Of a budget, what the heads of all points may take together if each needs one."""
+"""Part of a budget that the heads of all points may take together if each needs one."""
 OUT_OF_TIME = "time"
-"""In the column `stopped` of results: the time was spent before the runs were done."""
+"""Value in the column `stopped` of results: the time was spent before the runs were done."""
 
 
 class State:
@@ -38,7 +38,7 @@ class State:
         core_s = HEADS_PART * budget_s * cores / num_points
         largest = rare.affordable(core_s) if core_s < math.inf else rare.MOST_TRANSITIONS
         self.enough = _enough(experiment)
-        """By point, the width of an interval of any data loss that leaves nothing to learn, or 0."""
+        """Width of an interval of any data loss, by point, that leaves nothing to learn, or 0."""
         self.ledger = Ledger(experiment.run, num_points, pilots, experiment.protocol, largest, self.enough)
         self._experiment, self._out = experiment, out
         self._waiting = folder.Waiting(out / folder.TASKS)
@@ -70,7 +70,7 @@ class State:
         self.ledger.add(point, row["first_run"], found)
 
     def take(self, done: Sequence[Done]) -> None:
-        """Keeps what was done, on disk before long. Raises ConfigError and RunError."""
+        """Keeps results, on disk before long. Raises ConfigError and RunError."""
         model = self._experiment.model
         for each in done:
             point, first_run, _ = each.job
@@ -91,7 +91,7 @@ class State:
             self._note(point, row)
 
     def ends(self) -> list[Stop]:
-        """Returns for each point how many runs count, and why there are no more."""
+        """Returns for each point the number of runs that count, and the reason why there are no more."""
         return [stop if stop.why else stop._replace(why=OUT_OF_TIME) for stop in self.ledger.stops()]
 
     def is_written(self) -> bool:
@@ -110,13 +110,13 @@ class State:
 
 
 def _enough(experiment: Experiment) -> tuple[float, ...]:
-    """Where the file asks for a precision, that decides."""
+    """Returns `State.enough`; all are 0 where the file asks for a precision, which decides then."""
     widths = {} if rule_of(experiment.run) else enough_of(experiment, {})
     return tuple(widths.get(point.point_id, 0.0) for point in experiment.points)
 
 
 def identity(experiment: Experiment, here: GridPoint) -> schema.Identity:
-    """Returns what the rows of a point agree in."""
+    """Returns the identity that all rows of a point share."""
     return schema.Identity(
         point_id=here.point_id,
         protocol=experiment.protocol,

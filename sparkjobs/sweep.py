@@ -40,13 +40,13 @@ from quorisk.sparkjobs.watch import LOG, Watch, log_to
 ROUND_S, SHORTEST_ROUND_S = 600.0, 1.0
 """Seconds that a round of tasks is planned to take at most; with a budget it may be as short as the latter."""
 FIRST_PART, LATER_PART = 1 / 16, 1 / 4
-"""Of the seconds left of a budget: how many the first round takes, which has to reach all points, and later ones."""
+"""Parts of a budget's remaining seconds for the first round, which has to reach all points, and for later ones."""
 BREAK_EVEN_PART, BREAK_EVEN_S = 1 / 5, (3.0, 300.0)
-"""Of the time of the runs, how long break-even points of rates are searched for, within these limits."""
+"""Part of the time of the runs for the search for break-even points, and the limits of that search in seconds."""
 
 
 class Options(NamedTuple):
-    """How a sweep is run; what comes out depends on `budget_s` alone."""
+    """Options of a sweep; its results depend on `budget_s` alone among them."""
 
     master: str | None = None
     """Spark master URL; None for all cores of this machine."""
@@ -59,7 +59,7 @@ class Options(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """What a sweep came to."""
+    """Counts of a sweep's results."""
 
     points: int
     """The number of points with results."""
@@ -67,7 +67,7 @@ class Summary(NamedTuple):
     losses: int
     """Runs that lost data."""
     stopped: dict[str, int]
-    """The number of points by why they have no more runs, as in the column `stopped` of the results."""
+    """The number of points by the reason of their end, as in the column `stopped` of the results."""
 
 
 class Expected(NamedTuple):
@@ -120,8 +120,8 @@ def sweep(experiment: Experiment, out: Path, options: Options, console: Console)
 
 
 def dry_run(experiment: Experiment, out: Path, resume: bool, tell: Callable[[str], None]) -> tuple[Expected, Table]:
-    """Plans, writes the plan to `out`, and returns what it would take, and a table of that; `tell` is told how far it
-    is. Raises ConfigError and RunError as `sweep`."""
+    """Plans, writes the plan to `out`, and returns what it would take, and a table of that; `tell` is called with lines
+    of progress. Raises ConfigError and RunError as `sweep`."""
     folder.check(out, experiment, resume)
     with folder.taken(out):
         state = State(experiment, out)
@@ -143,7 +143,7 @@ def dry_run(experiment: Experiment, out: Path, resume: bool, tell: Callable[[str
 
 
 def work_of(experiment: Experiment, enough: tuple[float, ...] = ()) -> Work:
-    """Returns what the tasks of an experiment share; `enough` is as in `State`."""
+    """Returns the data that the tasks of an experiment share; `enough` is as in `State`."""
     points = pack(experiment.model, [each.point for each in experiment.points])
     enough = enough or (0.0,) * len(experiment.points)
     return Work(experiment.protocol, experiment.run, points, experiment.points, enough)
@@ -225,13 +225,13 @@ def _rounds(
 
 
 def _expected_s(tasks: pa.Table) -> dict[tuple[int, int], float]:
-    """Seconds that the pieces of a plan take on one core, by point and first run."""
+    """Returns the seconds that the pieces of a plan take on one core, by point and first run."""
     columns = (tasks[name].to_pylist() for name in ("point", "first_run", "expected_s"))
     return {(point, first_run): expected for point, first_run, expected in zip(*columns, strict=True)}
 
 
 def _within(rows: pa.Table, ends: Mapping[str, Stop], first_run: int) -> pa.Table:
-    """The rows of the runs that count: from the beginning, and from the exits of the head that counts."""
+    """Returns the rows of the runs that count: from the beginning, and from the exits of the head that counts."""
     at = pc.index_in(rows["point_id"], pa.array(ends))
     limits = pa.array([first_run + end.num_runs for end in ends.values()]).take(at)
     within = pc.less_equal(pc.add(rows["first_run"], rows["num_runs"]), limits)
@@ -252,7 +252,7 @@ def _counts(head: Mapping[str, Any], end: Stop, first_run: int) -> bool:
 
 
 def _in_order(table: pa.Table, ends: Mapping[str, Stop]) -> pa.Table:
-    """A merged table in the order of the experiment's points, with why each has no more runs."""
+    """Returns a merged table in the order of the experiment's points, with the reason why each has no more runs."""
     table = table.take(pc.sort_indices(pc.index_in(table["point_id"], pa.array(ends))))
     stopped = pa.array([[ends[point_id].why] for point_id in table["point_id"].to_pylist()])
     place = table.schema.get_field_index("stopped")
@@ -260,7 +260,7 @@ def _in_order(table: pa.Table, ends: Mapping[str, Stop]) -> pa.Table:
 
 
 def _show(experiment: Experiment, out: Path, console: Console, deadline: float) -> Summary:
-    """Draws what the folder's results show, and says it on screen."""
+    """Draws figures and the report of the folder's results, and prints a summary."""
     from quorisk.sparkjobs.draw import draw
 
     table = folder.result_rows(out)
@@ -293,7 +293,7 @@ def _show(experiment: Experiment, out: Path, console: Console, deadline: float) 
 
 
 def summarized(table: pa.Table) -> Summary:
-    """Returns what a table of results comes to."""
+    """Returns the counts of a table of results."""
     stopped = Counter(why for reasons in table["stopped"].to_pylist() for why in reasons)
     runs, losses = (pc.sum(table[name]).as_py() for name in ("num_runs", OUTCOMES[LOST]))
     return Summary(table.num_rows, runs, losses, dict(stopped))

@@ -20,7 +20,7 @@ from quorisk.kernels.states.exits import from_exits
 
 
 class Tail(NamedTuple):
-    """A head, and where the runs from its exits start."""
+    """A head, and the point from whose exits runs start."""
 
     head: dict[str, Any]
     """See `analysis.results.heads`; without runs."""
@@ -29,7 +29,7 @@ class Tail(NamedTuple):
 
 
 _LATEST: dict[str, Tail] = {}
-"""The one that this process used last, by key: tasks of one point come one after another."""
+"""The tail that this process used last, by key: tasks of one point come one after another."""
 
 
 def run_tail(

@@ -26,7 +26,7 @@ JUDGED = tuple(
         "time_unit",
     )
 )
-"""Keys in which experiments must agree, as one report judges all their results, and tells all their rates."""
+"""Keys in which experiments must agree, as one report judges all their results and shows all their rates."""
 
 
 def union(sources: Sequence[Path], out: Path, console: Console) -> Summary:
@@ -94,7 +94,7 @@ def _check_alike(first: Path, theirs: pa.Table, source: Path, ours: pa.Table) ->
 
 
 def _merged(rows: pa.Table, out: Path, ending: Executor) -> pa.Table:
-    """One row a point, in the order in which points first come."""
+    """Returns one row a point, in the order in which points first come."""
     with session.spark(None, {}, out / folder.SPARK_LOG, ending) as context:
         table = merge(context, rows)
     order = pc.index_in(table["point_id"], pc.unique(rows["point_id"]))

@@ -1,4 +1,4 @@
-"""What a person may want to know of a run afterwards: a log of lines, kept apart from Spark's own."""
+"""The log of a run for people who look back: lines with the time, kept apart from Spark's own."""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ LOG = logging.getLogger("quorisk")
 
 @contextmanager
 def log_to(path: Path) -> Iterator[None]:
-    """Appends what LOG is told in the body to a file, as lines with the time. A disk that is full stops no run."""
+    """Appends LOG's messages in the body to a file, as lines with the time. A full disk stops no run."""
     LOG.setLevel(logging.INFO)
     LOG.propagate = False
     with logging_to(path, LOG) as handler:
@@ -25,7 +25,7 @@ def log_to(path: Path) -> Iterator[None]:
 
 
 class Watch:
-    """Tells LOG of executors that come and go and of tasks that took more than one attempt."""
+    """Logs executors that come and go, and tasks that took more than one attempt."""
 
     def __init__(self, context: SparkContext) -> None:
         self._context = context

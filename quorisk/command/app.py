@@ -1,4 +1,4 @@
-"""What the verbs of the `quorisk` command share."""
+"""Options, arguments and output that the verbs of the `quorisk` command share."""
 
 import json
 import re
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from quorisk.analysis.experiment.config import Experiment
 
 _OPTIONS = {"overrides": "set", "keys": "break_even", "entry_bytes": "entry_size"}
-"""Options that are not called as their arguments in Python are."""
+"""Options by the Python arguments whose names differ from theirs."""
 
 app = typer.Typer(
     name="quorisk",
@@ -74,16 +74,16 @@ Scenario = Annotated[
     typer.Option("--scenario", metavar="NAME", help="ask about one scenario of the file alone", show_default=False),
 ]
 NoScenario = Annotated[str | None, typer.Option("--scenario", metavar="NAME", hidden=True)]
-"""Refused by verbs that are about a whole year: see `of_a_year`."""
+"""An option that verbs about a whole year refuse: see `of_a_year`."""
 Threads = Annotated[int | None, typer.Option(min=1, max=1024, help="number of threads (default: all cores)")]
 
 
 def load(
     file: Path, overrides: Sequence[str], strict: bool, one: bool = False, scenario: str | None = None
 ) -> "Experiment":
-    """Returns the experiment that a verb's arguments describe, of one `scenario` if its name is given, and tells on
-    stderr what of it changes nothing. Raises ConfigError; for verbs that ask about `one` design, if the grid has
-    several.
+    """Returns the experiment that a verb's arguments describe, of one `scenario` if its name is given, and notes on
+    stderr which of its keys change nothing. Raises ConfigError; for verbs that ask about `one` design, also if the grid
+    has several.
     """
     from quorisk.analysis.experiment import config
 
@@ -107,8 +107,8 @@ def picking(overrides: Sequence[str], scenario: str | None) -> list[str]:
 
 
 def whole_of(experiment: "Experiment", threads: int | None = None, memory: int = 0, is_exact: bool = False) -> "Whole":
-    """Returns what an experiment's one design loses in a year, which every verb says first. Raises ConfigError, also if
-    it is to be `is_exact` and is not."""
+    """Returns the losses of an experiment's one design in a year, which every verb says first. Raises ConfigError, also
+    if they cannot be solved although `is_exact`."""
     from quorisk.analysis.decision.weigh import MEMORY, Weigher
     from quorisk.analysis.decision.whole import whole
     from quorisk.command import bars
@@ -119,8 +119,8 @@ def whole_of(experiment: "Experiment", threads: int | None = None, memory: int =
 
 
 def tell_idle(experiment: "Experiment", strict: bool) -> None:
-    """Prints on stderr, in a line, which rates are set of faults that are switched off. Raises ConfigError if that is
-    not to be.
+    """Prints on stderr, in a line, the rates that are set of faults that are switched off. Raises ConfigError instead
+    if `strict`.
     """
     from quorisk.analysis.experiment import switches
 
@@ -132,7 +132,7 @@ def tell_idle(experiment: "Experiment", strict: bool) -> None:
 
 
 def tell_notes(*experiments: "Experiment") -> None:
-    """Prints what overrides leave unchanged, and keys that have other names now, on stderr, each line once."""
+    """Prints notes on overrides, renamed keys and picked scenarios on stderr, each line once."""
     told = [note for experiment in experiments for note in experiment.notes]
     for experiment in experiments:
         for name in {point.scenario for point in experiment.points if experiment.picked and point.scenario}:
@@ -150,12 +150,12 @@ def as_text(value: Any) -> str:
 
 
 def print_json(value: Any) -> None:
-    """Prints what --json asks for."""
+    """Prints a value as JSON."""
     print(as_text(value), end="")
 
 
 def reply(as_json: bool, value: Any, show: Callable[[], None]) -> None:
-    """Prints what a verb found: `value` if --json asks for it, else what `show` prints."""
+    """Prints a verb's result: `value` if --json asks for it, else what `show` prints."""
     if as_json:
         print_json(value)
     else:

@@ -1,4 +1,4 @@
-"""How far a verb is, and how long the rest takes: bars and lines on stderr, if it is a terminal."""
+"""The progress of a verb, and the time that the rest takes: bars and lines on stderr, if it is a terminal."""
 
 import math
 import time
@@ -15,7 +15,7 @@ from quorisk.say.waiting import SOON_S, told_on
 
 @contextmanager
 def run_bar(num_runs: int, what: str = "runs") -> Iterator[Callable[[int], None] | None]:
-    """Counts runs, or `what`, on stderr, with the time left: yields what to call with each number that have ended.
+    """Counts runs, or `what`, on stderr, with the time left: yields a function to call with each number that ended.
 
     None if stderr is no terminal.
     """
@@ -32,8 +32,8 @@ def run_bar(num_runs: int, what: str = "runs") -> Iterator[Callable[[int], None]
 def estimate_bar(
     num_runs: int,
 ) -> Iterator[tuple[Callable[[int], None], Callable[[int, int], None]] | tuple[None, None]]:
-    """As `run_bar`, with a second bar for the likeliest paths, while they are solved: also yields what to call with
-    their transitions, and how many there may be.
+    """Counts runs as `run_bar`, with a second bar while the likeliest paths are solved: also yields a function to call
+    with the number of their transitions so far, and the most that there may be.
     """
     err = console(stderr=True)
     if not err.is_terminal:
@@ -61,7 +61,7 @@ def _columns(what: str) -> tuple[ProgressColumn, ...]:
 
 @contextmanager
 def status() -> Iterator[Callable[[str], None] | None]:
-    """A line on stderr for work whose end is not known: yields what to call with its text. None as with `run_bar`."""
+    """Shows a line on stderr for work of unknown length: yields a function to call with its text, or None."""
     err = console(stderr=True)
     if not err.is_terminal:
         yield None
@@ -72,8 +72,8 @@ def status() -> Iterator[Callable[[str], None] | None]:
 
 @contextmanager
 def status_with_designs() -> Iterator[tuple[Callable[[str], None], Callable[[str], None]]]:
-    """As `waiting.told_on` stderr, with lines that stay: also yields what to call with a line on each design that is
-    known. They appear from the third second on, for whoever waits, or interrupts it."""
+    """Shows progress as `waiting.told_on` stderr, with lines that stay: also yields a function to call with a line on
+    each design that is known. These lines appear after SOON_S seconds, or when Ctrl-C interrupts the work."""
     err, due, held = console(stderr=True), time.monotonic() + SOON_S, list[str]()
 
     def known(line: str) -> None:
@@ -95,15 +95,15 @@ def status_with_designs() -> Iterator[tuple[Callable[[str], None], Callable[[str
 
 @contextmanager
 def search_line() -> Iterator[Callable[[int, int], None] | None]:
-    """As `status`, for searches: yields what to call with the number of states, and the depth."""
+    """Shows `status` of a search: yields a function to call with the number of states, and the depth."""
     with status() as tell:
         yield (lambda states, depth: tell(f"{numbers.counted(states, 'state')}, depth {depth:,}")) if tell else None
 
 
 @contextmanager
 def chain_line() -> Iterator[Callable[[int, int, float], None] | None]:
-    """As `status`, for chains: yields what to call with the numbers of states and transitions so far, and of the states
-    that are to be expected in all."""
+    """Shows `status` of a chain that is built: yields a function to call with the numbers of states and transitions so
+    far, and the number of states expected in all."""
     start = time.monotonic()
 
     def line(states: int, transitions: int, expected: float) -> str:

@@ -13,7 +13,7 @@ from quorisk.command.app import Json, app, reply
 from quorisk.kernels.errors import ConfigError
 
 PROTOCOLS = "bookkeeper", "kafka", "kraft", "raft", "compaction"
-"""With files of their own to start from."""
+"""Protocols with starter files of their own."""
 _CHOICES = f"{', '.join(PROTOCOLS[:-1])} or {PROTOCOLS[-1]}"
 _PULSAR = (
     'Pulsar stores its messages in BookKeeper: `quorisk init bookkeeper`, with profile = "pulsar_cloud" for one in a '
@@ -110,7 +110,7 @@ def init_verb(
 
 
 def _content(protocol: str, given: Mapping[str, str | None], asks: bool, profile: str | None) -> str:
-    """The file's text: about a cluster if anything is said of it. Raises ConfigError."""
+    """Returns the file's text: about a cluster if any answer about one is given. Raises ConfigError."""
     text = _filled(protocol, given, asks)
     if profile is None:
         return text
@@ -123,7 +123,7 @@ def _content(protocol: str, given: Mapping[str, str | None], asks: bool, profile
 
 
 def _filled(protocol: str, given: Mapping[str, str | None], asks: bool) -> str:
-    """The same with the protocol's own profile."""
+    """Returns the file's text with the protocol's own profile."""
     from quorisk.analysis.experiment import every_key, starters
 
     known = {name: answer for name, answer in given.items() if answer is not None}
@@ -145,8 +145,8 @@ def _filled(protocol: str, given: Mapping[str, str | None], asks: bool) -> str:
 
 
 def _asked(protocol: str, known: Mapping[str, str], name: str, question: str) -> str:
-    """An answer, asked for until it is one that goes with those that are known; an empty one to the first question asks
-    for no more."""
+    """Returns an answer from the terminal. The question is repeated until the answer goes with the known ones; an empty
+    answer to the first question ends the questions."""
     from quorisk.analysis.experiment import starters
 
     may_be_empty, usual = not known, starters.USUAL[protocol].get(name)

@@ -22,7 +22,7 @@ from quorisk.command.app import (
 )
 
 TARGET_MISSED = 3
-"""Exit status."""
+"""Exit status if no design meets the targets."""
 Markdown = Annotated[
     Path | None,
     typer.Option(

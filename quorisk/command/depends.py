@@ -45,7 +45,7 @@ def sensitivity_verb(
 
 
 def _plot(path: Path, rows: list[dict[str, Any]]) -> str:
-    """Writes the figure. Returns what became of it."""
+    """Writes the figure. Returns a line on whether it was written."""
     import pandas as pd
 
     from quorisk.plots.tornado import tornado_figure

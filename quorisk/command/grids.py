@@ -97,7 +97,7 @@ def merge_verb(
 
 
 def _merge_clusters(folders: list[Path], out: Path, as_json: bool) -> None:
-    """Merges what `quorisk cluster` left."""
+    """Merges folders of `quorisk cluster`."""
     from quorisk.analysis.cluster import answer
     from quorisk.command import show, show_cluster
     from quorisk.sparkjobs import clusters
@@ -156,7 +156,7 @@ def plot_verb(
 
 
 def _size_in(given: str | None) -> tuple[float, float] | None:
-    """Width and height, from 8x4.5. Raises ConfigError."""
+    """Returns width and height, from 8x4.5. Raises ConfigError."""
     if given is None:
         return None
     found = re.fullmatch(r"(\d+(?:\.\d+)?)x(\d+(?:\.\d+)?)", given)

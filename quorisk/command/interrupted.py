@@ -1,15 +1,15 @@
-"""How the command ends at Ctrl-C: with 130 and one line."""
+"""The end of the command at Ctrl-C: exit status 130 and one line."""
 
 import sys
 from contextlib import suppress
 from typing import NoReturn
 
 INTERRUPTED = 130
-"""Exit status."""
+"""Exit status after Ctrl-C."""
 
 
 def interrupted() -> NoReturn:
-    """Says so, and exits with INTERRUPTED.
+    """Prints a line, and exits with INTERRUPTED.
 
     If Ctrl-C came while a text was executed, as in the making of a named tuple, Python has noted it as unhandled, and
     `python -m quorisk` would at its end kill itself with SIGINT instead of exiting with this status. Python takes that

@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _open_what_is_closed() -> None:
-    """Has what nobody wants to read go nowhere: a file that is opened later would get its number, and the output."""
+    """Opens closed standard streams on the null device: else a file opened later would get their number, and output."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(number)
@@ -75,7 +75,7 @@ def _open_what_is_closed() -> None:
 
 
 def _let_go(stream: TextIO) -> None:
-    """Drops what a stream cannot take: Python would try again as it ends, and on some of its releases exit with 120."""
+    """Drops output that a stream cannot take: Python would try again as it ends, and on some releases exit with 120."""
     try:
         stream.flush()
     except OSError:
@@ -84,7 +84,7 @@ def _let_go(stream: TextIO) -> None:
 
 
 def _said(error: QuoriskError) -> str:
-    """An error's line, in which an argument is called by the option that gives it."""
+    """Returns an error's line, with options in the place of Python arguments."""
     line = f"`{error.argument}`{error.text}" if isinstance(error, ConfigError) and error.argument else str(error)
     return by_option(line)
 

@@ -21,7 +21,7 @@ from quorisk.say.quantities import say_time
 
 PIPED_WIDTH = 120
 _MOST_RATES = 300
-"""Characters of a list of rates that is printed below a result."""
+"""Characters of a list of rates from which on it is not printed below a result."""
 STOPPED = {
     "runs": "",
     "precision": " (the precision is reached)",
@@ -88,7 +88,7 @@ def _time(time: float, physical: bool) -> str:
 
 
 def _faults_met(result: Estimate, out: Console) -> None:
-    """Says what losses are made of."""
+    """Prints the shares of losses by the kinds of faults that were met."""
     met = result.losses_by_faults
     title = "what losses are made of" + (" in the first runs" if result.head else "")
     if len(met) == 1:
@@ -107,14 +107,14 @@ def _faults_met(result: Estimate, out: Console) -> None:
 
 
 def _kinds(met: MetFaults) -> str:
-    """The kinds of faults, as people list them."""
+    """Returns the kinds of faults, as people list them."""
     if not met.faults:
         return "no fault"
     return " and ".join(filter(None, [", ".join(met.faults[:-1]), met.faults[-1]]))
 
 
 def _head(method: str, head: HeadPart, out: Console) -> None:
-    """Says how much of the answer is solved, and how much is sampled."""
+    """Prints how much of the answer is solved, and how much is sampled."""
     known = f"P(loss) on the likeliest paths, which cost at most {head.cost}, is {numbers.plain(head.lost, 4)}"
     beyond = f", and losing data then {numbers.bound(head.beyond, numbers.plain)}" * (head.beyond < head.leaves)
     out.print(f"{method}: {known}; P(leaving them) is {numbers.plain(head.leaves, 4)}{beyond}", soft_wrap=True)
@@ -128,7 +128,7 @@ def _head(method: str, head: HeadPart, out: Console) -> None:
 
 
 def _what_would_help(result: Estimate, head: HeadPart) -> str:
-    """What to change where there are only bounds."""
+    """Returns a sentence on what to change where only bounds are known."""
     runs = f"run.runs={10 * max(head.runs, result.runs):.0e}".replace("e+0", "e")
     more = {
         "memory": "`quorisk estimate --memory` allows a larger head",
@@ -155,7 +155,7 @@ def probability(risk: Risk) -> str:
 
 
 def explore(found: Search, seconds: float, left_out: list[str], out: Console) -> None:
-    """Prints what a search found; `left_out` are the history switches that it had off."""
+    """Prints the result of a search; `left_out` are the history switches that it had off."""
     table = make_table("invariant", "breaking states", "first of all broken", "first depth")
     for name, states in found.breaking_states.items():
         table.add_row(name, f"{states:,}", f"{found.first_broken[name]:,}", str(found.first_depth[name] or "-"))
@@ -240,7 +240,7 @@ def make_table(first: str, *columns: str) -> Table:
 
 
 def assumed(assumptions: Iterable[str]) -> list[str]:
-    """Returns what numbers rest on, in sentences: rates too many to be read are left to --json."""
+    """Returns the assumptions of numbers, in sentences; a long list of rates is left to --json."""
     return [re.sub(rf"rates: .{{{_MOST_RATES},}}", "rates; --json lists them.", each) for each in assumptions]
 
 

@@ -1,4 +1,4 @@
-"""What a cluster loses, as people read it."""
+"""The losses of a cluster as people read them."""
 
 import math
 from collections.abc import Sequence
@@ -21,13 +21,13 @@ _METHODS = {
 _LARGEST = " The one of entries lost a year takes the largest incident that was drawn for the largest there is."
 _UNTIL = "until other nodes take the places of those that are down"
 _SAME = 0.999
-"""Incidents of so many times the rate of the next smaller size are not told apart."""
+"""Ratio of the rate of ten times a size to the size's own, from which on the smaller size is not printed."""
 _KNOWN = 2.0
-"""A rate is told as a number if the low end of its interval is within this factor of it."""
+"""Factor within which the low end of a rate's interval has to be, or else only the upper bound is printed."""
 
 
 def show(found: Sequence[Answer], confidence: float, out: Console) -> None:
-    """Prints what designs lose on their clusters: all there is to say of one, or a line for each."""
+    """Prints the losses of designs on their clusters: all details of a single design, or a line for each."""
     if len(found) == 1:
         _one(found[0], confidence, out)
     else:
@@ -72,7 +72,7 @@ def _several(found: Sequence[Answer], out: Console) -> None:
 
 
 def _settings(found: Answer) -> str:
-    """A design's settings: a cluster's time is physical."""
+    """Returns a design's settings in words: a cluster's time is physical."""
     return text.settings({**found.design, text.TIME_UNIT: "s"}, found.design)
 
 
@@ -81,7 +81,7 @@ def _cells(figure: Figure) -> tuple[str, str]:
 
 
 def _value(figure: Figure) -> str:
-    """The figure; its upper bound if nothing else is known of it."""
+    """Returns the figure in words; its upper bound if nothing else is known of it."""
     if figure.value == 0.0:
         return f"< {numbers.plain(numbers.above(figure.high))}" if figure.high > 0.0 else "0"
     return numbers.plain(figure.value)
@@ -109,8 +109,8 @@ def _sizes(found: Answer, out: Console) -> None:
 
 
 def _at_least(found: Answer) -> str:
-    """How often so much is lost: but for sizes that are reached as often as ten times as much. Of what was drawn too
-    seldom to know it, only what it is at most."""
+    """Returns how often each size or more is lost, without sizes that are reached as often as ten times as much. Rates
+    of rarely drawn sizes are upper bounds."""
     rates = {size: rate for size, rate in found.losses.at_least.items() if rate.value > 0.0}
     told = {
         size: rate
@@ -168,7 +168,7 @@ def _rack_down(down: RackDown) -> str:
 
 
 def _whole(part: float) -> float:
-    """A part that is all, but for what sums lose to rounding."""
+    """Returns a part, as exactly 1 if only the rounding of sums keeps it from that."""
     return 1.0 if part > 1.0 - 1e-9 else part
 
 

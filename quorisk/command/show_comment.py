@@ -33,7 +33,7 @@ def write(
 
 
 def write_diff(path: Path, before: Path, after: Path, confidence: float) -> None:
-    """Writes what changed between two sweeps; all intervals hold together with `confidence`."""
+    """Writes the changes between two sweeps; all intervals hold together with `confidence`."""
     num = max(len(designs(choose.of(frames.load(each).frame, text.ANY_LOSS))) for each in (before, after))
     surer = simultaneous(confidence, 2 * num)
     old, new = (choose.of(frames.load(each, surer).frame, text.ANY_LOSS) for each in (before, after))

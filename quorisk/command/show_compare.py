@@ -45,7 +45,7 @@ def compare(result: Result, out: Console) -> None:
 
 
 def _alone(result: Result) -> str:
-    """What is said of variants that were estimated alone."""
+    """Returns sentences on variants that were estimated alone."""
     by_method: dict[str, list[str]] = {}
     for label, each in result.alone.items():
         by_method.setdefault(each.method, []).append(label)
@@ -61,7 +61,7 @@ def _alone(result: Result) -> str:
 
 
 def _in_small_cases(result: Result) -> str:
-    """What is said of mechanisms without which no run lost data, although data can be lost."""
+    """Returns sentences on mechanisms without which no run lost data, although data can be lost."""
     found = result.small_cases
     steps = "; ".join(f"{label}: {each.steps} steps" for label, each in found.items())
     sizes = ", ".join(f"{name} {value}" for name, value in next(iter(found.values())).parameters.items())
@@ -77,7 +77,7 @@ def _is_between(each: Comparison, result: Result) -> bool:
 
 
 def _comparisons(event: str, result: Result) -> Table:
-    """The comparisons in one event; the baseline's row is above those of its variants."""
+    """Returns the table of comparisons in one event; the baseline's row is above those of its variants."""
     table = make_table("variant", "P", "difference", "ratio", "p")
     table.title, table.title_justify = event, "left"
     baseline = result.pairs[0].baseline
@@ -105,7 +105,7 @@ def _probability(p: float, label: str, event: str, result: Result) -> str:
 
 
 def _ratio(each: Comparison, never: bool, baseline_never: bool) -> str:
-    """How many times as often, with its interval; of a 0 that is proved nothing else is left to say."""
+    """Returns the ratio with its interval; where a 0 is proved, a word or "0" instead."""
     if baseline_never:
         return "" if never else "baseline never"
     if never:
@@ -116,8 +116,8 @@ def _ratio(each: Comparison, never: bool, baseline_never: bool) -> str:
 
 
 def _cells(each: Comparison, ratio: str) -> list[str]:
-    """Difference, ratio and p-value. Where no run differed, or two estimates do not, the difference is an upper bound,
-    never a 0. Estimates have no p-value."""
+    """Returns difference, ratio and p-value. Where no run differed, or two estimates do not, the difference is an upper
+    bound, never a 0. Estimates have no p-value."""
     low, high = each.difference_low, each.difference_high
     differs = each.table.only_variant or each.table.only_baseline if each.paired else low > 0.0 or high < 0.0
     difference = numbers.signed(each.difference) if differs else numbers.bound(max(high, -low), numbers.plain)

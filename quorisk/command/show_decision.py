@@ -18,7 +18,7 @@ from quorisk.command.show import console
 from quorisk.say import numbers, text
 
 MOST_LINES, _A_SCREEN = 40, 5
-"""Designs that are printed: with all details, and on a screen of 25 lines."""
+"""The most designs that are printed: with all details, and on a screen of 25 lines."""
 _IN_TABLE = ("it stores", "it survives", "a write takes")
 """Facts that the table of designs has as well."""
 DESIGN, MEETS, STUCK = "design", "targets", "gets stuck"
@@ -26,10 +26,10 @@ _PROMISED = ("interval", "an incident", "entries a year", "copies", "survives", 
 _DETAILS = ("entries a year", "survives")
 """Headings of columns that are details."""
 _NEEDED = ("stores", "no writes, min", "interval", "entries a year", "copies", "survives", "p99, ms")
-"""Headings of columns that may be left out: in their order, and the least needed first."""
+"""Headings of columns that may be left out, the least needed first."""
 _MORE = ("--break-even", "all")
 _NARROWEST = 14
-"""Characters of a line that designs have at least, if they are as long."""
+"""The least width of the column of designs, in characters, if a name is as long."""
 
 
 def recommend(
@@ -71,8 +71,8 @@ def recommend(
 
 
 def _designs(advice: Advice, experiment: Experiment, details: bool, out: Console) -> None:
-    """The designs by rank, as many as a screen has room for unless details are wanted; the choice and the runner-up
-    are among them."""
+    """Prints the designs by rank, as many as a screen has room for unless details are wanted; the choice and the
+    runner-up are among them."""
     most = MOST_LINES if details else _A_SCREEN
     columns = _columns(advice, _losses_heading(advice, experiment), most)
     for heading in () if details else _DETAILS:
@@ -92,7 +92,7 @@ def _designs(advice: Advice, experiment: Experiment, details: bool, out: Console
 
 
 def _details(advice: Advice, experiment: Experiment, more: Sequence[str], out: Console) -> None:
-    """What would change the choice, the scenarios, and what is not modelled."""
+    """Prints what would change the choice, the scenarios, and the limits of the model."""
     for sentence in (*advice.words.flips, *advice.search.told()):
         out.print(f"- {sentence}", soft_wrap=True, markup=False)
     if advice.search.untried:
@@ -111,7 +111,7 @@ def _losses_heading(advice: Advice, experiment: Experiment) -> str:
 
 
 def _columns(advice: Advice, losses: str, most: int) -> dict[str, list[str]]:
-    """The cells of each column, by its heading; columns in which nothing stands are left out."""
+    """Returns the cells of each column by its heading, without empty columns."""
     first = {each.settings for each in advice.choice[:2]}
     others = [each for each in advice.designs if each.settings not in first][: most - len(first)]
     shown = first | {each.settings for each in others}
@@ -173,7 +173,7 @@ def _incident(worst: Mapping[str, Any]) -> str:
 
 
 def _minutes(worst: Mapping[str, Any]) -> str:
-    """The minutes of a year for which a ledger takes no writes; empty if there are none, or nobody knows."""
+    """Returns the minutes of a year for which a ledger takes no writes; empty if there are none, or not known."""
     minutes = worst.get("write_minutes_lost_per_year", 0.0)
     return numbers.plain(minutes, 2) if 0.0 < minutes < math.inf else ""
 

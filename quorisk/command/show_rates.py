@@ -1,4 +1,4 @@
-"""What data say of rates, as people read it."""
+"""Rates from data as people read them."""
 
 from collections.abc import Iterator
 
@@ -18,7 +18,7 @@ _MOST_MODELS = 12
 
 
 def rates(answer: Answer, out: Console) -> None:
-    """Prints what the data say of each key and of drives' models, and all that was odd in the data."""
+    """Prints the findings on each key and on drives' models, and all oddities in the data."""
     if answer.fleet and answer.fleet.groups:
         _models(answer.fleet, out)
     table = show.make_table("key", "from the data", "90 %", answer.base.name)
@@ -39,7 +39,7 @@ def rates(answer: Answer, out: Console) -> None:
 
 
 def odd(answer: Answer) -> Iterator[str]:
-    """Yields a line for each thing that was odd in the data."""
+    """Yields a line for each kind of oddity in the data."""
     for odd, seen in answer.told.items():
         yield f"{odd.what}: {seen.times:,}, {odd.done}{f' (first: {seen.where})' if seen.where else ''}"
 
@@ -76,14 +76,14 @@ def _said(found: Finding, value: float) -> str:
 
 
 def _known(found: Finding) -> tuple[str, str]:
-    """The figure, and 90 % of what is known of it; where nothing happened, an upper bound."""
+    """Returns the figure and 90 % of what is known of it; where nothing happened, an upper bound."""
     if found.observed.events:
         return _said(found, found.known.median), _interval(found)
     return f"below {_said(found, float(found.known.quantile(0.95)))}", "none seen: 95 %"
 
 
 def _interval(found: Finding) -> str:
-    """90 % of what is known; a unit that both ends have is said once: 0.9 to 2.1 % / year."""
+    """Returns 90 % of what is known; a unit of both ends is written once: 0.9 to 2.1 % / year."""
     low, high = (_said(found, float(found.known.quantile(level))) for level in (0.05, 0.95))
     amount, _, unit = low.partition(" ")
     return f"{amount} to {high}" if unit == high.partition(" ")[2] else f"{low} to {high}"

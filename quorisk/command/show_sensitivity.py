@@ -1,4 +1,4 @@
-"""What losses depend on, as people read it."""
+"""Elasticities of losses as people read them."""
 
 import math
 
@@ -13,19 +13,19 @@ from quorisk.say import elasticities, numbers
 from quorisk.say.quantities import say_rate, say_time
 
 _SAME = 1e-8
-"""Ends that lie so close, relatively, are no interval."""
+"""Relative distance of two ends up to which they are not printed as an interval."""
 _SHARE = 0.05
-"""Of losses, from which on it is told how a scenario loses data."""
+"""Share of the incidents from which on a scenario's losing runs are described."""
 _MOST_SETS = 5
-"""Of kinds of faults that losses are made of."""
+"""The most sets of kinds of faults that are printed with their shares of losses."""
 _FLAT = 5e-5
-"""An elasticity that is told as 0."""
+"""Absolute elasticity below which it is printed as 0."""
 _MOST_ROWS = 12
-"""Of a table: what matters less is counted in a line."""
+"""The most rows of a table: figures that matter less are counted in a line."""
 
 
 def sensitivity(found: Sensitivity | Yearly, out: Console) -> None:
-    """Prints what the losses of one design depend on."""
+    """Prints the dependence of one design's losses on its figures."""
     if isinstance(found, Yearly):
         _year(found, out)
         return

@@ -1,4 +1,4 @@
-"""What designs lose in a year, as people read it: the line that every verb says first, and what goes with it."""
+"""Losses of designs in a year as people read them: the line that every verb prints first, and its details."""
 
 import math
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ def headline(p: Figure, incidents: Figure, out: Console) -> None:
 
 
 def first(found: Whole, out: Console) -> None:
-    """Prints P(any loss in a year), which is what every verb says first."""
+    """Prints P(any loss in a year), which every verb prints first."""
     headline(found.p_any, found.incidents, out)
     if found.either:
         shared, independent = (numbers.plain(found.either[fates]) for fates in FATES)
@@ -35,7 +35,7 @@ def first(found: Whole, out: Console) -> None:
 
 
 def year(found: Whole, experiment: Experiment, out: Console) -> None:
-    """Prints what a design loses in a year, because of what, and what its scenarios leave out."""
+    """Prints the losses of a design in a year, their causes, and the simplifications of its scenarios."""
     first(found, out)
     lost = found.entries
     what = "entries" if experiment.clusters else "objects, counted one by one"
@@ -66,7 +66,7 @@ def year(found: Whole, experiment: Experiment, out: Console) -> None:
 
 
 def causes(rates: Mapping[str, float], out: Console) -> None:
-    """Prints what the last copies go with, the most frequent first; `rates` are incidents by cause, in any unit."""
+    """Prints the causes of lost last copies, the most frequent first; `rates` are incidents by cause, in any unit."""
     total, ranked = math.fsum(rates.values()), sorted(rates, key=lambda cause: -rates[cause])
     said = (f"{text.cause(cause)} ({numbers.share(rates[cause] / total)})" for cause in ranked if rates[cause])
     before = "copies that went before it were not made again yet (after an event: those that it took)"
@@ -94,7 +94,7 @@ def variants(found: Mapping[str, Whole], out: Console) -> None:
 
 
 def likeliest(found: Whole, experiment: Experiment, is_shown: bool, out: Console) -> None:
-    """Prints what a design loses in a year, because of what most often, and what of that is shown, if anything."""
+    """Prints the losses of a design in a year, their likeliest cause, and which part of that is shown, if any."""
     first(found, out)
     total = math.fsum(found.by_cause.values())
     if not total:

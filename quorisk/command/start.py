@@ -1,4 +1,4 @@
-"""Where the `quorisk` command begins: Ctrl-C ends it with one line even while its modules load."""
+"""The start of the `quorisk` command: Ctrl-C ends it with one line even while its modules load."""
 
 from quorisk.command.interrupted import interrupted
 
