@@ -248,7 +248,7 @@ def closed_by(model: Model, action: Action, values: Mapping[str, Any]) -> tuple[
 
 @cache
 def num_words(model: Model) -> tuple[int, ...]:
-    """For each action the number of words of its instance mask."""
+    """Returns the number of words of the instance mask of each action."""
     params = smallest_params(model)
     state = model.initial(params, 0)
     return tuple(len(action.enabled(state, params)) for action in model.actions)

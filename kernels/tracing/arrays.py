@@ -1,7 +1,7 @@
 """Expressions as JAX's arrays: integers of 32 bits wherever these hold all that matters, else of 64.
 
-On a GPU an operation on 64 bits takes several on 32. What is known of an expression's bits, and which of them anything
-asks for, says which it takes (`demand.widths`).
+On a GPU an operation on 64 bits takes several on 32. The known bits of an expression, and those of them that anything
+uses, decide its width (`demand.widths`).
 """
 
 from collections.abc import Callable, Iterable
@@ -132,7 +132,7 @@ class Arrays:
 
 
 def _resized(value: Any, width: int, signed: bool) -> Any:
-    """A value in so many bits. The highest bit of its lane is a sign only if it is `signed`."""
+    """A value in `width` bits. The highest bit of its lane is a sign only if it is `signed`."""
     if value.dtype == jnp.int32 and width == 64 and not signed:
         value = value.astype(jnp.uint32)
     return value.astype(_TYPES[width])

@@ -1,8 +1,8 @@
-"""What runs were seen to do is taken for granted where that makes less to compute: how far an effect shifts bits of the
-state, and which conditions hold always or never.
+"""Assumptions from observed runs that leave less to compute: how far an effect shifts bits of the state, and which
+conditions hold always or never.
 
-Known bits cannot tell that a log of three records never reaches beyond bit 30, nor that no operation is ever sent again
-where an ensemble has no bookie to spare. `Word.doubt` and `Seen.unbounded` find what was not seen.
+Known bits do not show that a log of three records never reaches beyond bit 30, nor that no operation is ever sent again
+where an ensemble has no bookie to spare. `Word.doubt` and `Seen.unbounded` find what was not observed.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,21 +17,21 @@ from quorisk.kernels.tracing.observe import Observed, values
 from quorisk.kernels.tracing.trace import Seen, TracedModel, Word
 
 _MAY_BREAK = 1 / 250
-"""Of all runs, as many as may break what is taken for granted of conditions, by how often these were seen to have the
-other value. Each is repeated."""
+"""Share of runs that may break what is assumed of conditions, by how often these were seen to have the other value.
+Each such run is repeated."""
 
 
 class Habits(NamedTuple):
-    """What runs were seen to do, by the ids of expressions."""
+    """Observed habits of runs, by the ids of expressions."""
 
     farthest: list[dict[int, int]]
-    """For each word: the highest amounts by which its effect shifts bits."""
+    """Highest amounts by which the effect of each word shifts bits."""
     settled: list[dict[int, bool]]
-    """For each word, and last for guards and invariants: the conditions that nearly always have this value."""
+    """Conditions of each word, and last of guards and invariants, that nearly always have this value."""
 
 
 def habits(model: Model, traced: TracedModel, losses: Sequence[float], narrowest: int) -> Habits:
-    """What the runs show by which `observe` found the bounds; of shifts, what may not fit lanes of `narrowest` bits.
+    """Returns the habits of the runs from which `observe` has the bounds; of shifts, those beyond `narrowest` bits.
 
     `losses` are the probabilities of `rule.loss_names`.
     """
@@ -50,7 +50,7 @@ def habits(model: Model, traced: TracedModel, losses: Sequence[float], narrowest
 
 
 def assumed(traced: TracedModel, habits: Habits, narrowest: int) -> TracedModel:
-    """The model in lanes of `narrowest` bits or more as far as it keeps to its habits; doubt says where it does not."""
+    """The model in lanes of `narrowest` bits or more, simplified by its habits; doubt marks where it breaks them."""
     words = tuple(map(_with, traced.words, habits.farthest, habits.settled, [narrowest] * len(traced.words)))
     (unbounded, outcome, *others), doubt = _taking(_of_state(traced), {}, habits.settled[-1], narrowest)
     masks, broken = tuple(others[: len(words)]), tuple(others[len(words) :])
@@ -63,19 +63,19 @@ def _of_state(traced: TracedModel) -> list[Any]:
 
 
 def _amounts(effect: Iterable[Any], narrowest: int) -> list[Node]:
-    """By how much an effect shifts what may not fit a lane then."""
+    """Returns the amounts by which an effect shifts values that may not fit a lane then."""
     shifts = [node for node in in_order(effect) if node.op == "shl" and width(node, narrowest) > narrowest]
     return list({node.args[1].id: node.args[1] for node in shifts if isinstance(node.args[1], Node)}.values())
 
 
 def _conditions(outputs: Iterable[Any]) -> list[Node]:
-    """Those that decide which of two values is meant."""
+    """Returns the conditions that choose between two values."""
     decided = [node.args[0] for node in in_order(outputs) if node.op in ("select", "when")]
     return list({node.id: node for node in decided if isinstance(node, Node)}.values())
 
 
 def _settled(conditions: Sequence[Sequence[Node]], seen: Observed) -> list[dict[int, bool]]:
-    """The conditions that have one value, but for as many times as runs may break one."""
+    """Returns the conditions that have one value, except as often as runs may break them."""
     found: list[tuple[int, int, int, bool]] = []
     for place, nodes in enumerate(conditions):
         for node in nodes:
@@ -94,7 +94,7 @@ def _settled(conditions: Sequence[Sequence[Node]], seen: Observed) -> list[dict[
 
 
 def _with(word: Word, farthest: Mapping[int, int], settled: Mapping[int, bool], narrowest: int) -> Word:
-    """The word as far as it keeps to its habits."""
+    """The word simplified by its habits."""
     if word.after is None:
         return word
     outputs = [word.subset, word.doubt, *word.after]
@@ -105,8 +105,8 @@ def _with(word: Word, farthest: Mapping[int, int], settled: Mapping[int, bool], 
 def _taking(
     outputs: Sequence[Any], farthest: Mapping[int, int], settled: Mapping[int, bool], narrowest: int
 ) -> tuple[list[Any], Any]:
-    """The outputs with these conditions, and with shifts by no more than so far where that makes lanes narrower; and
-    whether either does not hold."""
+    """The outputs with these values of conditions, and with shifts by these amounts at most where that makes lanes
+    narrower; and whether either does not hold."""
     doubt: Any = False
     made: dict[int, Any] = {}
     for node in in_order(outputs):

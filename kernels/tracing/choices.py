@@ -1,7 +1,7 @@
 """Rules of `folding` for lanes, in which both arms of a choice are computed and a condition costs no branch.
 
-What is done to a choice between constants is done to these, and what decides between few values becomes one condition:
-what a configuration never does is a contradiction then, and folds.
+An operation on a choice between constants becomes one on the constants, and choices between few values become one
+condition: things that a configuration never does are contradictions then, and fold.
 """
 
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ class Arms(NamedTuple):
     """A choice between two constants."""
 
     chosen: Any
-    """None of a constant, which is both."""
+    """Condition of the choice; None for a constant, which is both arms."""
     yes: int
     no: int
 
@@ -28,7 +28,7 @@ def arms_of(value: Any) -> Arms | None:
 
 
 def of_constants(op: str, a: Any, b: Any) -> Any:
-    """The operation on choices between constants as such a choice; None if they are none, or leave more than two."""
+    """The operation on choices between constants as such a choice; None if they are none, or more than two values."""
     first, second = arms_of(a), arms_of(b)
     if op == "and":
         first, second = first or _bit(a, second), second or _bit(b, first)
@@ -88,7 +88,7 @@ def compared(op: str, a: Any, b: Any) -> Any:
 
 
 def are_opposed(op: str, a: Node, b: Node) -> bool:
-    """Whether what is joined in one of these conjunctions or disjunctions is the opposite of what is in the other."""
+    """Whether a part of one of these conjunctions or disjunctions is the opposite of a part of the other."""
     joined, make = {"and": "both", "or": "either"}[op], a.graph.make
     parts = _parts(joined, b)
     opposites = (make("not", each) for each in _parts(joined, a).values())
@@ -96,7 +96,7 @@ def are_opposed(op: str, a: Node, b: Node) -> bool:
 
 
 def _parts(joined: str, value: Node) -> dict[int, Node]:
-    """By their ids: a boolean, and if it joins others these as well."""
+    """Returns, by id, a boolean and, if it joins others, these as well."""
     found: dict[int, Node] = {}
     todo = [value]
     while todo:

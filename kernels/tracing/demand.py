@@ -1,4 +1,4 @@
-"""What of each expression is asked for: in which order to compute, which bits matter, how wide a lane must be."""
+"""The demand for expressions: the order in which to compute them, the bits that matter, the width of their lanes."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -15,7 +15,7 @@ def nodes(values: Iterable[Any]) -> list[Node]:
 
 
 def in_order(outputs: Iterable[Any]) -> list[Node]:
-    """All that the outputs are made of, arguments first."""
+    """All expressions that the outputs are made of, arguments first."""
     found: dict[int, Node] = {}
     todo = nodes(outputs)
     while todo:
@@ -32,7 +32,7 @@ def leaf_names(outputs: Iterable[Any]) -> set[Any]:
 
 
 def demanded_bits(outputs: Iterable[Any]) -> dict[int, int]:
-    """By id: the bits of each expression on which the outputs' bits depend."""
+    """Returns, by id, the bits of each expression on which the outputs' bits depend."""
     outputs = nodes(outputs)
     wanted: dict[int, int] = {}
     for output in outputs:
@@ -82,7 +82,7 @@ def width(value: Any, narrowest: int) -> int:
 
 
 def widths(outputs: Iterable[Any], narrowest: int) -> dict[int, int]:
-    """By id: in how many bits to compute each expression, 1 for booleans."""
+    """Returns, by id, the number of bits in which to compute each expression, 1 for booleans."""
     outputs = nodes(outputs)
     wanted = demanded_bits(outputs)
     lanes: dict[int, int] = {}

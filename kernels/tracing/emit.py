@@ -15,8 +15,8 @@ _WORTH_A_BRANCH = 6
 """Operations from which on a `when` is skipped by a branch rather than computed in vain."""
 _WORTH_A_COMMON_BRANCH = 256
 """Operations from which on all choices that one parameter makes are skipped by a branch, where it chooses otherwise."""
-_FEW = 1 << 12
-"""Numbers that are divided by way of a product, tried one by one."""
+_MOST_TRIED = 1 << 12
+"""Largest range of numbers for which division by a product is tried, number by number."""
 
 
 class Emitter:
@@ -201,7 +201,7 @@ class Emitter:
         return self._resized(quotient, wide, width, lo < 0)
 
     def _divided(self, value: Any, divisor: Node, width: int) -> Any:
-        """The quotient by a positive number that is known only when it is there."""
+        """The quotient by a positive number that is known only at run time."""
         builder, by, kind = self.builder, self.get(divisor, width), self.kind(width)
         # in an arm that is not chosen it may be anything, and is divided by all the same
         positive = builder.icmp_signed(">", by, constant(kind, 0))
@@ -229,7 +229,7 @@ class Emitter:
 
 
 def _chosen_together(outputs: list[Any]) -> dict[int, list[Node]]:
-    """By the number of a condition on one parameter alone: the choices that it makes, if that skips many operations."""
+    """Returns the choices made by each condition on one parameter alone, by its id, if they skip many operations."""
     found: dict[int, list[Node]] = {}
     for node in demand.in_order(outputs):
         if node.op == "select" and _is_of_parameter(node.args[0]):
@@ -250,7 +250,7 @@ def _num_skipped(selects: list[Node]) -> int:
 
 def _factor(lo: int, hi: int, divisor: int, width: int) -> tuple[int, int] | None:
     """A factor and a shift that divide every number of the range, all of it within `width` bits; None if none do."""
-    if hi - lo >= _FEW:
+    if hi - lo >= _MOST_TRIED:
         return None
     for shift in range(1, width - 1):
         factor = (1 << shift) // divisor + 1

@@ -10,7 +10,7 @@ from quorisk.kernels.tracing.expressions import Node
 
 
 class Evaluation:
-    """Outputs, to be computed as often as one likes."""
+    """Outputs that can be computed any number of times."""
 
     def __init__(self, outputs: Iterable[Any]) -> None:
         self.outputs = list(outputs)
@@ -37,7 +37,7 @@ class Evaluation:
 
 
 def _shifted(shift: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """A shift that gives anything where the amount has no meaning."""
+    """A shift whose result is arbitrary where the amount has no meaning."""
     return lambda a, b: shift(a, b & 63)
 
 

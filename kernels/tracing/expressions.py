@@ -1,8 +1,8 @@
-"""Expressions over 64-bit integers, such as a protocol's functions become when they are called with them.
+"""Expressions over 64-bit integers: a protocol's functions, called with expressions, return expressions.
 
-Equal expressions are one object. Of each it is known which bits it can have and in what range it lies, so that what is
-settled folds into a constant as it is built: a bookie that does not exist, a switch that is off, an action that never
-is enabled. A constant is a plain `int` or `bool`.
+Equal expressions are one object. Each knows the bits that it can have and the range in which it lies, so that whatever
+is settled folds into a constant as it is built: a bookie that does not exist, a switch that is off, an action that
+never is enabled. A constant is a plain `int` or `bool`.
 
 What is known of an expression holds wherever its value is used. An arm that `where` does not choose may be anything:
 a shift by a negative amount there has no meaning, and needs none.
@@ -62,7 +62,7 @@ class Node(Traced):
 
 
 class Graph:
-    """Where expressions are made: `make(op, *args)` by the rules of `folding`, from which see `folding.new_graph`.
+    """A graph of expressions, which `make(op, *args)` makes by the rules of `folding`; see `folding.new_graph`.
 
     In `lanes` both arms of a choice are computed, and a condition costs no branch: there a choice is worth turning into
     operations on conditions, as elsewhere it is not.

@@ -1,4 +1,4 @@
-"""The rules by which expressions are made as simple as they get."""
+"""The rules that simplify expressions as they are made."""
 
 from collections.abc import Callable
 from typing import Any
@@ -24,7 +24,7 @@ from quorisk.kernels.tracing.expressions import (
 
 
 def new_graph(lanes: bool = False) -> Graph:
-    """A graph without expressions, which are for lanes or not."""
+    """An empty graph of expressions for lanes, or not for lanes."""
     return Graph(make, lanes)
 
 
@@ -120,7 +120,7 @@ def _select(chosen: Node, yes: Any, no: Any) -> Any:
 
 
 def _when(chosen: Any, guarded: Any) -> Any:
-    """As `select` with 0 for the other arm, which machine code may skip."""
+    """Makes a `select` between `guarded` and 0; machine code may skip `guarded`."""
     selected = choose(condition(chosen), guarded, 0)
     if isinstance(selected, Node) and selected.op == "select" and is_constant(selected.args[2], 0):
         known = selected.ones, selected.may, selected.lo, selected.hi
@@ -180,7 +180,7 @@ def _and(a: Node, b: Any) -> Any:
 
 
 def _below_power(a: Any, b: Any) -> tuple[int, int]:
-    """The range of what bitwise operations make of both."""
+    """The range of a bitwise operation on both."""
     (a_lo, a_hi), (b_lo, b_hi) = span(a), span(b)
     if a_lo < 0 or b_lo < 0:
         return LOWEST, HIGHEST
@@ -303,7 +303,7 @@ def _shr(a: Any, b: Any) -> Any:
 
 
 def _shifted(op: str, a: Any, b: Any) -> Any:
-    """A shift, of which is known what holds for all amounts that it can have."""
+    """A shift, whose known bits and range hold for all amounts that it can have."""
     (a_ones, a_may), (b_ones, b_may) = bits(a), bits(b)
     low, high = span(b)
     amounts = [n for n in range(max(0, low), min(63, high) + 1) if n & ~b_may == 0 and b_ones & ~n & 63 == 0] or [0]

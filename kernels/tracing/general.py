@@ -34,17 +34,17 @@ class GeneralModel(NamedTuple):
     groups: tuple[Any, ...]
     """The words of `rule.group_words`: the groups that have a member enabled."""
     members: tuple[Any, ...]
-    """By action: the instance of GROUP that goes off by PICKED; GROUP itself where instances do not share a rate."""
+    """Instance of GROUP that goes off by PICKED, by action; GROUP itself where instances do not share a rate."""
     sends: tuple[Any, ...]
-    """By action: the members of the subset of INSTANCE, such as messages that it sends."""
+    """Members of the subset of INSTANCE, such as messages that it sends, by action."""
     lost: tuple[Any, ...]
-    """By action: those of them that are lost by FATES."""
+    """Members of it that are lost by FATES, by action."""
     after: tuple[tuple[Any, ...], ...]
-    """By action: the leaves of the state after INSTANCE, LOST being lost."""
+    """Leaves of the state after INSTANCE, LOST being lost, by action."""
     forgotten: tuple[Any, ...]
-    """The leaves of the state without what nothing asks for any more: those of the state, if the model does not say."""
+    """Leaves of the state after `Model.forget`; those of the state, if the model has none."""
     needed: Any
-    """The faults that have to come before a loss: 0, if the model does not say."""
+    """Number of faults that have to come before a loss; 0 if the model has no margin."""
     broken: Any
     """Bit i is set if invariant i does not hold."""
     outcome: Any
@@ -52,10 +52,10 @@ class GeneralModel(NamedTuple):
 
 @cache
 def general(model: Model, within_widths: bool = False) -> GeneralModel:
-    """The model traced; `within_widths`: what it says of a state whose leaves need not fit `Model.widths` is left out.
+    """The model traced; with `within_widths`, for states whose leaves fit `Model.widths` only.
 
-    Raises ModelError, which names the function, if one of the protocol's does with a traced value what cannot be
-    followed, or if states within their widths may end as neither COMPLETED nor STUCK.
+    Raises ModelError, which names the function, if one of the protocol's does with a traced value what tracing cannot
+    follow, or if states within their widths may end as neither COMPLETED nor STUCK.
     """
     graph = new_graph()
     like_params, like_state = smallest_params(model), model.initial(smallest_params(model), 0)

@@ -13,7 +13,7 @@ DOUBLE = ir.DoubleType()
 POINTER = ir.PointerType()
 INTEGERS = {"and": "and_", "or": "or_", "xor": "xor", "add": "add", "sub": "sub", "mul": "mul", "shl": "shl"}
 RELATIONS = {"equal": "==", "unequal": "!=", "less": "<"}
-"""How builders spell operations."""
+"""Names of operations in builders."""
 
 
 def lanes_of(kind: Any, lanes: int) -> Any:
@@ -60,7 +60,7 @@ def intrinsic(
 
 
 def frozen(builder: ir.IRBuilder, value: Any) -> Any:
-    """The value, or some other where LLVM knows no meaning of it: else nothing that depends on it would have one."""
+    """The value, or an arbitrary one where LLVM leaves it undefined: else all that depends on it would be undefined."""
     instruction = ir.instructions.Instruction(builder.block, value.type, "freeze", [value])
     builder._insert(instruction)
     return instruction

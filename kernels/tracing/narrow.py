@@ -1,5 +1,5 @@
-"""Expressions without what no bit that is asked for depends on: a mask further up may leave of a row for each of four
-entries the one of the first."""
+"""Removal of all parts of expressions on which no bit in use depends: of a row for each of four entries, a mask further
+up may use only that of the first."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,7 +13,7 @@ _MADE_BY = {"both": "and", "either": "or", "differ": "xor"}
 
 
 def narrowed(traced: TracedModel) -> TracedModel:
-    """The model with as little to compute as that leaves: effects by themselves, and what is to be known of a state."""
+    """The model with as little to compute as that leaves: effects by themselves, and what engines need of a state."""
     effects = [(word.subset, word.doubt, *(word.after or ())) for word in traced.words]
     made = iter(only_asked_for([value for effect in effects for value in effect]))
     words = []
@@ -43,7 +43,7 @@ def _with_needed_leaves(traced: TracedModel) -> TracedModel:
 
 
 def only_asked_for(outputs: Sequence[Any]) -> list[Any]:
-    """The outputs, made of as little as they depend on."""
+    """The outputs, made only of what they depend on."""
     nodes, asked = in_order(outputs), {output.id: WORD for output in outputs if isinstance(output, Node)}
     masks: dict[int, list[int]] = {}
     for node in reversed(nodes):
@@ -68,14 +68,14 @@ def remade(node: Node, args: list[Any]) -> Any:
 
 
 def _within(value: Any, mask: int) -> Any:
-    """What has the same bits there, and others as it may be."""
+    """An expression that equals the value within the mask, and is arbitrary elsewhere."""
     if isinstance(value, Node):
         return 0 if value.may & mask == 0 else value
     return value if mask == WORD else signed(value & mask)
 
 
 def _asked_of_arguments(node: Node, asked: int) -> list[int]:
-    """Of each argument the bits that must be right for those that are asked for of a node to be so."""
+    """Returns the bits of each argument that must be right for the bits `asked` of a node to be right."""
     args = node.args
     match node.op:
         case "and":

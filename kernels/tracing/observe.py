@@ -1,6 +1,6 @@
-"""What runs of a configuration show: the bits that leaves of the state take, the words that are enabled and taken.
+"""Observed runs of a configuration: the bits that leaves of the state take, the words that are enabled and taken.
 
-What is seen here is not all that can happen, and need not be: it decides how fast runs are stepped, never how they go.
+They need not show all that can happen: they decide how fast runs are stepped, never how runs go.
 """
 
 import math
@@ -19,11 +19,11 @@ from quorisk.kernels.tracing.general import CHOICE, PICKED
 from quorisk.kernels.tracing.trace import Bounds, Follower, TracedModel, bit_leaf, losses_leaf, mask_leaf, trace, widest
 
 NUM_RUNS = 1 << 10
-"""Runs that go on at a time."""
+"""Number of runs that go on at a time."""
 MAX_ROUNDS = 1 << 9
-"""Steps that each of them takes at most."""
+"""Largest number of steps of each of them."""
 _PATIENCE = 1 << 6
-"""Steps in which nothing new is seen after which there is no more to expect."""
+"""Number of steps without anything new after which no more is expected."""
 
 
 def observe(model: Model, params: Any, weights: Sequence[int], losses: Sequence[float]) -> Bounds:
@@ -34,39 +34,39 @@ def observe(model: Model, params: Any, weights: Sequence[int], losses: Sequence[
 
 @dataclass
 class Shown:
-    """The values that an expression was seen to have."""
+    """Statistics of the values that an expression was seen to have."""
 
     times: int = 0
     total: int = 0
     highest: int = 0
-    """At least 0."""
+    """Highest value, at least 0."""
 
     def add(self, values: np.ndarray) -> None:
-        """Takes note of more of them."""
+        """Adds more values."""
         self.times += values.size
         self.total += int(values.sum())
         self.highest = max(self.highest, int(values.max()))
 
 
 class Observed(NamedTuple):
-    """What runs show of expressions."""
+    """Values of expressions in observed runs."""
 
     shown: list[dict[int, Shown]]
-    """By their ids, if they were ever evaluated."""
+    """Values by the id of the expression, if it was ever evaluated."""
     runs: int
-    """How many were seen, from their beginning."""
+    """Number of runs that were observed, from their beginning."""
 
 
 def values(model: Model, traced: TracedModel, losses: Sequence[float], asked: Sequence[Sequence[Node]]) -> Observed:
-    """What the runs that show the bounds show of expressions: of each word's, wherever it is taken, and of those that
-    come after all words', in every state."""
+    """Returns the values of expressions in the runs that show the bounds: of each word's, wherever it is taken, and of
+    the last list's in every state."""
     watch = _Watch(model, traced, losses, asked)
     watch.bounds()
     return Observed(watch.shown, watch.runs)
 
 
 class _Flags:
-    """Which leaves of a state were never seen with two values besides 0, and which of them are 0 at the same time."""
+    """Finds the leaves of a state that never have two values besides 0, and which of them are 0 at the same time."""
 
     def __init__(self, num_leaves: int) -> None:
         self.least = np.full(num_leaves, np.iinfo(np.int64).max)
@@ -75,7 +75,7 @@ class _Flags:
         """Equal for leaves that were 0 in the same states."""
 
     def add(self, state: np.ndarray) -> None:
-        """Takes note of more states."""
+        """Adds more states."""
         is_set = state != 0
         self.least = np.minimum(self.least, np.where(is_set, state, self.least[:, None]).min(axis=1))
         self.greatest = np.maximum(self.greatest, state.max(axis=1))
@@ -150,8 +150,8 @@ class _Watch:
         return Bounds(self._bits(), *words, frozenset(self.broken), shares, mean_steps, self.flags.followers())
 
     def _bits(self) -> tuple[int, ...]:
-        """Those that each leaf was seen to have, of those that it may have; any where nothing depends on a leaf, of
-        which there are no values."""
+        """Bits that each leaf was seen to have, of those that it may have; all of these where nothing depends on a
+        leaf, which then has no values."""
         leaves, wide = self.traced.state, self.traced.bounds.state
         found = zip(self.seen, leaves, wide, strict=True)
         return tuple(int(seen) & may if isinstance(leaf, Node) else may for seen, leaf, may in found)
@@ -162,7 +162,7 @@ class _Watch:
         return _columns(self.initial({CHOICE: choices}), num)
 
     def _step(self) -> np.ndarray:
-        """Every run a step on; returns which of them have ended instead."""
+        """Takes every run a step on; returns which of them have ended instead."""
         num, words = self.state.shape[1], self.traced.words
         seen = self.look({("state", i): column for i, column in enumerate(self.state)})
         num_seen = len(words) + len(self.data_loss)
@@ -183,7 +183,7 @@ class _Watch:
         return ended
 
     def _take(self, place: int, runs: np.ndarray, mask: np.ndarray, lost: np.ndarray) -> None:
-        """A random instance of a random group of a word, in those runs."""
+        """Takes a random instance of a random group of a word, in those runs."""
         enabled = mask >> np.arange(64)[:, None] & 1
         bit = np.argmax(np.where(enabled, self.random.random(enabled.shape), -1.0), axis=0)
         leaves: dict[Any, np.ndarray] = {("state", i): column for i, column in enumerate(self.state[:, runs])}

@@ -1,7 +1,7 @@
 """A model traced: its guards, effects and invariants as expressions in the leaves of its state.
 
 The parameters and the rates of one configuration are constants in them. So is whatever `Bounds` rules out. Bounds need
-not be right: a state beyond them is found by `strays` or by `Seen.unbounded`, and nothing here is true of what follows.
+not be right: a state beyond them is found by `strays` or by `Seen.unbounded`, and nothing here holds after it.
 """
 
 import math
@@ -28,7 +28,7 @@ class Follower(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """What a configuration's runs are taken to show."""
+    """Assumed bounds of a configuration's runs."""
 
     state: tuple[int, ...]
     """The bits that each leaf of the state may have."""
@@ -41,9 +41,9 @@ class Bounds(NamedTuple):
     shares: tuple[float, ...] = ()
     """The share of steps that take each word; empty if nothing is known of it."""
     mean_steps: float = math.inf
-    """Of a run; infinite if some run was not seen to end."""
+    """Mean number of steps of a run; infinite if some run was not seen to end."""
     followers: tuple[Follower, ...] = ()
-    """No flag is one of them."""
+    """Leaves that follow others; no flag is one of them."""
 
 
 class Word(NamedTuple):
@@ -59,16 +59,16 @@ class Word(NamedTuple):
     mask: Any
     """The groups with a member enabled."""
     subset: Any
-    """What the instance that goes off may lose, such as the messages that it sends: of the group `bit_leaf`, that is
-    the member that PICKED says."""
+    """Mask of what the instance that goes off may lose, such as the messages that it sends. That is the member of the
+    group `bit_leaf` that PICKED picks."""
     loss: int
     """The place of its probability in `rule.loss_names`."""
     after: tuple[Any, ...] | None
     """The leaves of the state after it, `losses_leaf(loss)` being lost; None if bounds rule out that it is taken."""
     share: float = 1.0
-    """Of all steps, how many are thought to take it."""
+    """Estimated share of all steps that take it."""
     doubt: Any = False
-    """Whether `after` need not be right: a leaf does not follow as it was seen to, or see `assume`."""
+    """Whether `after` may be wrong: a leaf does not follow as it was seen to, or an assumption of `assume` fails."""
 
     @property
     def sent(self) -> Any:
@@ -77,14 +77,14 @@ class Word(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What an engine has to know of a state."""
+    """Values of a state that an engine needs."""
 
     masks: tuple[Any, ...]
     """The groups with a member enabled of each of `TracedModel.words`."""
     unbounded: Any
-    """Whether a group is enabled that the bounds rule out, or the rest need not be right; see `assume`."""
+    """Whether a group is enabled that the bounds rule out, or the rest may be wrong; see `assume`."""
     broken: tuple[Any, ...]
-    """By invariant: whether it is broken."""
+    """Whether each invariant is broken."""
     outcome: Any
 
 
@@ -95,21 +95,21 @@ class TracedModel(NamedTuple):
     """The leaves of the state, of name `("state", i)`; 0 where bits are ruled out, where nothing depends on them, and
     where they follow others."""
     words: tuple[Word, ...]
-    """Those that may be enabled, in the order in which groups are drawn."""
+    """Words that may be enabled, in the order in which groups are drawn."""
     now: Seen
-    """What an engine has to know of the state, as a function of its leaves."""
+    """Values of the state that an engine needs, as functions of its leaves."""
     num_choices: int
     """Number of initial states."""
     initial: tuple[Any, ...]
     """The leaves of initial state number CHOICE."""
     at_first: Seen
-    """What an engine has to know of the initial state, as a function of CHOICE."""
+    """Values of the initial state that an engine needs, as functions of CHOICE."""
     bounds: Bounds
     graph: Graph
 
 
 def widest(model: Model) -> Bounds:
-    """All that the model's layout has room for."""
+    """Returns bounds as wide as the model's layout."""
     words = frozenset(range(len(rule.group_words(model))))
     invariants = frozenset(range(len(model.invariants)))
     return Bounds(tuple((1 << width) - 1 for width in leaves(model.widths)), words, words, invariants)
@@ -127,21 +127,21 @@ def bit_leaf(place: int) -> tuple[str, int]:
 
 
 def mask_leaf(place: int) -> tuple[str, int]:
-    """Name of the leaf of which that bit alone is set."""
+    """Name of the leaf in which only that bit is set."""
     return "mask", place
 
 
 def trace(model: Model, params: Any, weights: Sequence[int], bounds: Bounds) -> TracedModel:
     """The model with these parameters; `weights` are the rates of its words of groups, as in `points.Points`.
 
-    Raises TypeError if the protocol's functions do with a traced value what cannot be followed, and ValueError if what
-    an action sends is not plain to fit `Model.max_sends`.
+    Raises TypeError if the protocol's functions do with a traced value what tracing cannot follow, and ValueError if
+    what an action sends may exceed `Model.max_sends`.
     """
     return _Tracer(model, params, weights, bounds).trace()
 
 
 class Together(NamedTuple):
-    """What a step does, whichever word is drawn: `word_leaf` says which."""
+    """The effect of a step, whichever word is drawn: `word_leaf` says which."""
 
     after: tuple[Any, ...]
     """The leaves of the state after it."""
@@ -149,7 +149,7 @@ class Together(NamedTuple):
     met: Any
     """The bit of the kind of fault that it is."""
     redo: Any
-    """Whether that is not all certain: the bounds rule out that state or the word, or the word is in doubt."""
+    """Whether that may be wrong: the bounds rule out that state or the word, or the word is in doubt."""
 
 
 def word_leaf(place: int) -> tuple[str, int]:
@@ -191,7 +191,7 @@ def strays(after: Sequence[Any], bounds: Bounds) -> Any:
 
 
 def differing(after: Sequence[Any], followers: Sequence[Follower]) -> Any:
-    """Whether a leaf of these is not as it follows."""
+    """Whether a leaf does not have the value that follows from its flag."""
     found: Any = False
     for leaf, flag, value in followers:
         found = make("or", found, make("unequal", after[leaf], choose(condition(after[flag]), value, 0)))
@@ -245,7 +245,7 @@ class _Tracer:
         return tuple(map(integer, leaves(self.model.initial(self.params, choice))))
 
     def _seen(self, state: Sequence[Any]) -> Seen:
-        """As `Seen`, but with the masks of all words: 0 for those that are never drawn."""
+        """Makes a `Seen` with the masks of all words: 0 for those that are never drawn."""
         whole = nested(self.model.widths, iter(state))
         unbounded: Any = False
         masks: list[Any] = []
@@ -289,7 +289,7 @@ class _Tracer:
         return bit
 
     def _taken(self, action: Action, whole: Any, group: Any, losses: Any) -> tuple[Any, tuple[Any, ...]]:
-        """What may be lost of the instance that goes off of a group, and the leaves of the state after it."""
+        """Returns what the instance of a group that goes off may lose, and the leaves of the state after it."""
         instance = group
         if action.shared > 1:
             instance = integer(rule.member(action, self._enabled(action, whole), group, self.picked))

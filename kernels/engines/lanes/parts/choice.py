@@ -68,7 +68,7 @@ class Choice:
         return builder.icmp_unsigned("!=", reduce(builder.or_, bits), constant(kind, 0))
 
     def first_bit(self) -> Any:
-        """In each lane, the beginning of the group of the bit drawn, if the groups' masks lie behind each other."""
+        """The beginning, by lane, of the group of the bit drawn, if the groups' masks lie behind each other."""
         builder, kind = self.builder, self.hot.type
         first = constant(kind, 0)
         for group in range(1, len(self._hot_in)):
