@@ -1,4 +1,4 @@
-"""What a protocol's package says of how to try it: the form of CASES in its module `cases`.
+"""Configurations to try a protocol on: the form of CASES in the module `cases` of its package.
 
 Tests and benchmarks go through the registry and take from here what they need, so that a new protocol is tested like
 the others without a line changed outside its package. A configuration is a dictionary of parameters by name; those that

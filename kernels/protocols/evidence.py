@@ -1,4 +1,4 @@
-"""What data of a real cluster count, and which keys they tell: the form of EVIDENCE in a protocol's `evidence`.
+"""Events that data of a real cluster count, and the keys that they tell: the form of EVIDENCE in modules `evidence`.
 
 EVIDENCE says which kind tells which key of the protocol's experiment files; where two tell the same, the first one is
 better. A kind that it leaves out is counted, but no figure of the protocol follows from it.
@@ -9,18 +9,18 @@ from typing import NamedTuple
 
 
 class Kind(NamedTuple):
-    """Something that data count."""
+    """A kind of event that data count."""
 
     name: str
     about: str
-    """One of them, as a profile says what a figure means."""
+    """One such event, in words: a profile says with it what a figure means."""
     counted_in: str
-    """What they are counted in: 20 years "of node time", or so many trials."""
+    """The exposure in which they are counted: 20 years of "node time", or a number of trials."""
     in_trials: bool = False
 
 
 Evidence = Mapping[Kind, str]
-"""By kind, the dotted key that it tells."""
+"""The dotted key that each kind tells."""
 
 NODE_LOSSES = Kind("node losses", "a node is lost for good, with everything on it", "node time")
 DRIVE_FAILURES = Kind("drive failures", "a drive fails for good, and everything on it is lost", "drive time")

@@ -1,4 +1,4 @@
-"""What a state's fields declare of themselves, once, beside their names.
+"""Declarations of a state's fields, made once, beside their names.
 
 A field that is `Annotated[int, 18, 3]` has 18 bits, 3 of them for each node; one that is `Annotated[int, 18]` is about
 no node. A part that is a state of its own has fields of its own, or if it is annotated the same bits in each of them.

@@ -1,4 +1,4 @@
-"""Guards and effects written for one instance of an action: `each` makes of them what `Action` asks for.
+"""Guards and effects written for one instance of an action: `each` turns them into those that `Action` takes.
 
     SERVERS = Things(6, "servers")  # room for 6; Params.servers says how many there are
 
@@ -8,7 +8,7 @@
     @action(request_vote_enabled)
     def request_vote(state, params, i, j, lost): ...  # the next state
 
-The guard is asked for each instance, with plain numbers; the effect gets those of the instance that goes off.
+The guard is called for each instance, with plain numbers; the effect gets those of the instance that happens.
 """
 
 from collections.abc import Callable
@@ -20,10 +20,10 @@ from quorisk.kernels.ops import Traced, where
 
 
 class Things(NamedTuple):
-    """What there are several of, such as servers."""
+    """Things that there are several of, such as servers."""
 
     most: int
-    """So many that a state has room for."""
+    """The most that a state has room for."""
     name: str = ""
     """The parameter that says how many there are; if empty, there are always as many as there is room for."""
 
@@ -33,7 +33,7 @@ class Things(NamedTuple):
 
 
 def only_if(condition, guard, *args):
-    """`guard(*args)` where `condition` holds, else 0: of plain numbers it is not asked elsewhere. As `ops.when`, but
+    """`guard(*args)` where `condition` holds, else 0: of plain numbers it is not called elsewhere. As `ops.when`, but
     code computes both: for short guards a branch takes longer, and far longer to compile.
     """
     if isinstance(condition, Traced):
@@ -44,7 +44,7 @@ def only_if(condition, guard, *args):
 def each(*things: Things, given: Callable[[Any, Any], Any] | None = None) -> Callable[[Any], Any]:
     """Decorator of a guard `guard(state, params, i)` or, of two kinds of things, `guard(state, params, i, j)`.
 
-    `given(state, params)` is what the guards of all instances ask for, computed once: their last argument.
+    `given(state, params)` is computed once for the guards of all instances: it is their last argument.
 
     Instance `i` is bit i of the mask; instance (i, j) is bit i times a power of two above the number of j's, plus j.
     """

@@ -21,7 +21,7 @@ WORD_BITS = 63
 
 
 class Packed:
-    """What Rows, Pairs and Sets can do; the words are the items of the tuple that each of them is as well."""
+    """The methods of Rows, Pairs and Sets. Each of them is a tuple, too, whose items are the words."""
 
     __slots__ = ()
     _fields: tuple[str, ...]
@@ -72,7 +72,7 @@ class Packed:
         return found
 
     def _locate(self, index):
-        """The word in which an index lies, and how far its number is shifted there."""
+        """The word in which an index lies, and the shift of its number there."""
         place = index if len(self.shape) == 1 else index[0] * self.shape[1] + index[1]
         in_a_word, word, first = WORD_BITS // self.bits, 0, 0
         if not isinstance(place, Traced):
@@ -104,12 +104,12 @@ def _unreduced(kind, shape, bits, words):
 
 
 def Rows(number: int, bits: int) -> Any:
-    """A number of so many bits for each of `number` things."""
+    """A number of `bits` bits for each of `number` things."""
     return _packed("Rows", (number,), bits)
 
 
 def Pairs(number: int, others: int, bits: int) -> Any:
-    """A number of so many bits for each pair of one of `number` things and one of `others`."""
+    """A number of `bits` bits for each pair of one of `number` things and one of `others`."""
     return _packed("Pairs", (number, others), bits)
 
 

@@ -27,7 +27,7 @@ from quorisk.kernels.protocols.settings import Setting
 from quorisk.kernels.telling import Teller
 
 TOLD = ("story", "cases", "settings", "promises", "few_copies", "unflushed", "evidence", "of_cluster")
-"""Modules of a protocol's package that say what it is, and no run depends on."""
+"""Modules of a protocol's package that describe it, and that no run depends on."""
 GROUP = "quorisk.protocols"
 """Entry points of this group are packages of protocols, by the protocols' names."""
 
@@ -73,40 +73,40 @@ def teller(model: Model) -> Teller:
 
 
 def cases(name: str) -> Cases:
-    """What to try a protocol on. Raises ConfigError as `load`."""
+    """Returns configurations to try a protocol on. Raises ConfigError as `load`."""
     return _part(name, "CASES", "cases")
 
 
 def settings(name: str) -> tuple[Setting, ...]:
-    """Which setting of a cluster is which key; empty if the protocol does not say. Raises ConfigError as `load`."""
+    """Returns a cluster's settings and their keys; empty if the protocol has none. Raises ConfigError as `load`."""
     return _part(name, "SETTINGS", "settings") if _has(name, "settings") else ()
 
 
 def promises(name: str) -> Promises | None:
-    """What a protocol promises of an entry; None if it promises nothing. Raises ConfigError as `load`."""
+    """Returns a protocol's `promise`; None if it promises nothing. Raises ConfigError as `load`."""
     return _part(name, "promise", "promises") if _has(name, "promises") else None
 
 
 def few_copies(name: str) -> Callable[[Mapping[str, Any]], dict[int, FewCopies]] | None:
-    """How long acknowledged entries have fewer copies than in the end, by the values of all keys; None if the protocol
-    does not say. Raises ConfigError as `load`."""
+    """Returns a function of the values of all keys: the times of acknowledged entries at fewer copies than in the end,
+    by number of copies. None if the protocol does not say. Raises ConfigError as `load`."""
     return _part(name, "few_copies", "few_copies") if _has(name, "few_copies") else None
 
 
 def unflushed_for(name: str) -> Callable[[Mapping[str, Any]], float] | None:
-    """How long an acknowledged entry is lost if all nodes lose power, on average, by the values of all keys; None if
-    the protocol does not say. Raises ConfigError as `load`."""
+    """Returns a function of the values of all keys: the mean time for which an acknowledged entry is lost if all nodes
+    lose power. None if the protocol does not say. Raises ConfigError as `load`."""
     return _part(name, "unflushed_for", "unflushed") if _has(name, "unflushed") else None
 
 
 def of_cluster(name: str) -> Mapping[str, str]:
-    """Which keys of a file follow from its [cluster], and from what (`analysis.experiment.follows`); empty if the
-    protocol does not say. Raises ConfigError as `load`."""
+    """Returns the keys of a file that follow from its [cluster], and their sources (`analysis.experiment.follows`);
+    empty if the protocol does not say. Raises ConfigError as `load`."""
     return _part(name, "FOLLOWS", "of_cluster") if _has(name, "of_cluster") else {}
 
 
 def evidence(name: str) -> Evidence:
-    """Which key is told by what data count; empty if the protocol does not say. Raises ConfigError as `load`."""
+    """Returns the key that each kind of data tells; empty if the protocol has none. Raises ConfigError as `load`."""
     return _part(name, "EVIDENCE", "evidence") if _has(name, "evidence") else {}
 
 
@@ -121,9 +121,9 @@ def foreign_roots() -> list[Path]:
 
 @cache
 def source(name: str) -> str:
-    """What tells the sources of a protocol of another distribution from those that they were: 16 hex digits of a hash
-    of all Python files of its top-level package but those that no run depends on (TOLD), by their paths in it; empty
-    for one of Quorisk's own, which have their `Model.version`."""
+    """Returns the fingerprint of the sources of a protocol of another distribution: 16 hex digits of a hash of all
+    Python files of its top-level package but those that no run depends on (TOLD), by their paths in it; empty for one
+    of Quorisk's own, which have their `Model.version`."""
     if name in own():
         return ""
     digest, package = hashlib.sha256(), _package(name)
@@ -146,7 +146,7 @@ def _has(name: str, module: str) -> bool:
 
 
 def _part(name: str, attribute: str | None, module: str = "") -> Any:
-    """A module of a protocol's package, or what it has under that name."""
+    """Returns a module of a protocol's package, or an attribute of it."""
     place = f"{_package(name)}.{module}".rstrip(".")
     try:
         found = import_module(place)

@@ -11,7 +11,7 @@ WIDTH = 6
 ROW = 0b111111
 """A whole row."""
 EVERY_ROW = 0x41041041
-"""Times a row: that row in every row; also every row's lowest bit."""
+"""The factor that copies a row to every row; also every row's lowest bit."""
 LOW_BITS = EVERY_ROW * 0b011111
 """Every bit of a row but the highest."""
 _SPREAD = 1 | 1 << 5 | 1 << 10 | 1 << 15 | 1 << 20
@@ -61,5 +61,5 @@ def rows(replicas):
 
 
 def rows_of_zones(replicas, zones):
-    """Row z: the replicas of zone z, of so many; replica r is in zone r mod zones. Nothing without zones."""
+    """Row z: the replicas of zone z, of `zones` zones; replica r is in zone r mod zones. Nothing without zones."""
     return sum(1 << (WIDTH * (r % zones) + r) for r in range(replicas)) if zones else 0

@@ -1,4 +1,4 @@
-"""Which setting of a cluster is which key of an experiment file: the form of SETTINGS in a protocol's `settings`."""
+"""Settings of a cluster and their keys in experiment files: the form of SETTINGS in a protocol's `settings`."""
 
 from typing import NamedTuple
 
@@ -12,14 +12,14 @@ class Setting(NamedTuple):
     """A setting of a cluster, in Markdown."""
 
     names: str
-    """What the cluster's documentation calls it: "`acks=all`"."""
+    """Names in the cluster's documentation: "`acks=all`"."""
     key: str
-    """The key that stands for it, or "not modelled": no number that Quorisk gives depends on it then."""
+    """The key that stands for it, or "not modelled": then no number of Quorisk's depends on it."""
     note: str = ""
-    """How it differs, if it does."""
+    """The difference between the two, if there is one."""
 
     def said(self) -> str:
-        """Which key stands for it, for whoever took it for one."""
+        """Returns the key that stands for it in words, for errors about files that use its name as a key."""
         key = self.key.replace("`", "")
         words = "not modelled" if key == self.key else f"no key by itself; see {key}"
         return f"{words}: {self.note.replace('`', '')}" if self.note else words

@@ -50,7 +50,7 @@ LIMITS = (
     "One broker at a time owns the topic: two that both believe they own it are not in the model.",
     "Retention, which trims a topic from its start, is not in the model.",
 )
-"""What the model leaves out."""
+"""Limits of the model, one sentence each."""
 
 MODEL = Model(
     name="compaction",

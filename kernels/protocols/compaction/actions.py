@@ -1,4 +1,4 @@
-"""What can happen: the producer sends, the compactor takes its steps, the broker crashes."""
+"""Actions of the model: the producer sends, the compactor takes its steps, the broker crashes."""
 
 from quorisk.kernels.model import action
 from quorisk.kernels.ops import popcount, where

@@ -14,7 +14,7 @@ PHASES = (
     "Compactor_In_PhaseTwoPersistCusror",  # the spec's spelling
     "Compactor_In_PhaseTwoDeleteLedger",
 )
-"""By `compactor_state`."""
+"""The spec's names of the values of `compactor_state`."""
 
 
 class Message(NamedTuple):

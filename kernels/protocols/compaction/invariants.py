@@ -1,4 +1,4 @@
-"""What must hold of a topic, and what the end of a run means."""
+"""Invariants of a topic, and the outcome of a run."""
 
 from quorisk.kernels.model import COMPLETED, STUCK, Invariant
 from quorisk.kernels.ops import popcount, where

@@ -1,4 +1,4 @@
-"""What a topic and its compactor remember, packed into integers, and the ways to look at rows of messages."""
+"""The state of a topic and its compactor, packed into integers, and functions of rows of messages."""
 
 from typing import Annotated, NamedTuple
 
@@ -10,7 +10,7 @@ MAX_MESSAGES, MAX_COMPACTIONS, MAX_KEYS, MAX_VALUES, MAX_CRASHES = 8, 7, 6, 6, 3
 ROW = 0xFF
 """All messages: the message with id i is bit i - 1 of a row of eight bits."""
 EVERY_ROW = 0x01010101010101
-"""Times a row: that row seven times, for the keys (values) 0 to 6 or the ledgers 1 to 7."""
+"""The factor that copies a row seven times, for the keys (values) 0 to 6 or the ledgers 1 to 7."""
 
 (
     IN_PHASE_ONE,
@@ -51,7 +51,7 @@ def up_to(position):
 
 
 def up_to_latest(rows):
-    """In each row the latest message there and all places before it."""
+    """The rows with, in each, its latest message and all places before that."""
     rows |= (rows >> 1) & (0x7F * EVERY_ROW)
     rows |= (rows >> 2) & (0x3F * EVERY_ROW)
     return rows | ((rows >> 4) & (0x0F * EVERY_ROW))

@@ -1,4 +1,4 @@
-"""What an experiment file may say about a topic, and the numbers that the rules read."""
+"""Parameters of a topic in an experiment file, and the numbers that the rules read."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""What happens to a compacted topic, in words.
+"""The story of a compacted topic, in words.
 
 Messages are m1, m2, ..., ledgers L1, L2, ...; the broker, in which the compactor runs, keeps horizon and context in
 memory, and reads them back from the cursor after a crash.
@@ -21,7 +21,7 @@ class _Words(NamedTuple):
     receiver: str = ""
     label: str = ""
     note: str = ""
-    """Over the broker."""
+    """A note over the broker."""
 
 
 WORDS = {
@@ -87,7 +87,7 @@ def tell(state: State, params: Any, action: str, instance: int, after: State) ->
 
 
 def verdict(state: State, params: Any, invariant: str) -> str:
-    """How a state breaks an invariant."""
+    """Returns a sentence on how a state breaks an invariant."""
     spec = spec_state(state, params)
     context, horizon = spec.compactedTopicContext, spec.compactionHorizon
     if invariant == "CompactedLedgerLeak":
@@ -106,7 +106,7 @@ def verdict(state: State, params: Any, invariant: str) -> str:
 
 
 def variables(state: State, params: Any) -> SpecState:
-    """The spec's variables; of its consumer, which changes nothing else, there is none here."""
+    """The spec's variables, without its consumer's, which changes nothing else."""
     return spec_state(state, params)
 
 

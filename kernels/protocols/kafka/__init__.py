@@ -3,7 +3,7 @@
 Source: KafkaReplication.tla and the modules of its variants (hachikuji/kafka-specification), one file each. Actions
 stand in the order of their Next under their own names; where variants put different actions in one place all of them
 stand there, and the parameters say which one is enabled. No message is lost one by one: LeaderAndIsr requests are never
-withdrawn, and replicas may receive them late or never. How faulty a cluster is, the rates say.
+withdrawn, and replicas may receive them late or never. The rates say how faulty a cluster is.
 """
 
 from functools import partial
@@ -29,10 +29,10 @@ LIMITS = (
     "After a power outage of a zone, or of all of them, its replicas are back at once, with what they had flushed.",
     "There is one partition and no load; producers' retries, transactions and consumers' offsets are not in the model.",
 )
-"""What the model leaves out."""
+"""Limits of the model, one sentence each."""
 
 _normal = partial(in_normal_form, normal_form)
-"""Of the actions that a record passes through: neighbours that another makes alike are one after the next of these."""
+"""Wrapper of the actions that a record passes through: the next of these merges neighbours that others make alike."""
 
 MODEL = Model(
     name="kafka",

@@ -1,4 +1,4 @@
-"""What of a log is on disk, and restarts that lose the rest: tests/data/tla/FLUSH.md. Instances: the replica."""
+"""The part of a log on disk, and restarts that lose the rest: tests/data/tla/FLUSH.md. Instances: the replica."""
 
 from quorisk.kernels.model import action
 from quorisk.kernels.ops import where

@@ -1,4 +1,4 @@
-"""What must hold of a partition, and how a run of it ended."""
+"""Invariants of a partition, and the outcome of a run."""
 
 from quorisk.kernels.model import COMPLETED, STUCK, Invariant
 from quorisk.kernels.ops import when, where

@@ -113,7 +113,7 @@ def truncate(state, replica, kept):
 
 
 def keep(state, held):
-    """Of all logs the records in `held`, a matrix: what no log holds any longer is forgotten."""
+    """The state with the records in `held`, a matrix, alone in its logs: records that no log holds are forgotten."""
     logs = state.logs & held
     known = union(logs) * EVERY_ROW
     return state._replace(

@@ -1,10 +1,10 @@
 """The normal form of a state whose log is written to all the time: as few records as tell all that may happen.
 
 Two neighbouring records are alike if every replica holds both or neither, on disk or not, below its high watermark or
-not, both were committed or neither, and they are of one leader epoch, or all high watermarks are beyond them: what is
-asked of epochs is whether the high watermark has reached the leader's own. What becomes of one becomes of the other, so
-the second stands for both. A record that no log holds, and that was never committed, is
-forgotten. Ids count the records that are left in the order in which they were written, offsets their places in a log.
+not, both were committed or neither, and they are of one leader epoch, or all high watermarks are beyond them: epochs
+only matter until the high watermark has reached the leader's own. Both have the same fate, so the second stands for
+both. A record that no log holds, and that was never committed, is forgotten. Ids count the records that are left in the
+order in which they were written, offsets their places in a log.
 """
 
 from quorisk.kernels.ops import where
@@ -14,8 +14,8 @@ from quorisk.kernels.protocols.rows import EVERY_ROW, ROW, WIDTH, union
 
 
 def normal_form(state, params):
-    """The state with one record for all that are alike, without those that nothing has. What is on disk matters no
-    longer once nothing may lose power."""
+    """The state with one record for all that are alike, without records that no log has. The disk no longer matters
+    once nothing may lose power."""
     state = state._replace(unflushed=where(may_lose_power(state, params), state.unflushed, 0))
     merged = alike(state)
     missing = ((1 << state.next_record) - 1) & ~union(state.logs)

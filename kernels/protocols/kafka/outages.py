@@ -1,7 +1,7 @@
 """Power outages: all replicas, or those of a zone, restart at one instant without what they had not flushed.
 
 Beyond the specifications: tests/data/tla/FLUSH.md has one replica's restart. The controller sees them fail one after
-another before they are back, with one leader epoch for all; whoever is last in the ISR stays there, as Kafka has it. If
+another before they are back, with one leader epoch for all; the last one in the ISR stays there, as Kafka has it. If
 all members of the ISR fail, the instances are these members, and the one chosen stays. Else there is one instance, the
 first replica that restarts. Of a zone's outages they are in the row of the zone.
 """
@@ -21,7 +21,7 @@ def noticed(state, replicas):
 
 
 def may_stay(state, params, replicas):
-    """Whoever of these replicas may stay in the ISR as they all fail; none if no leader epoch is left for that."""
+    """Those of these replicas that may stay in the ISR as all fail; none if no leader epoch is left for that."""
     all_fail = (state.quorum_isr != 0) & (state.quorum_isr & ~replicas == 0)
     instances = where(all_fail, state.quorum_isr, replicas & -replicas)
     return where(noticed(state, replicas) & (state.next_epoch >= params.epochs), 0, instances)

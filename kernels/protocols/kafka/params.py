@@ -1,4 +1,4 @@
-"""What an experiment file may say about a partition, and the numbers that the rules read."""
+"""Parameters of a partition in an experiment file, and the numbers that the rules read."""
 
 from typing import NamedTuple
 
@@ -8,9 +8,9 @@ from quorisk.kernels.protocols.rows import rows_of_zones
 from quorisk.kernels.protocols.settings import FLUSHED_AFTER, LOG_FLUSH_INTERVAL_MESSAGES
 
 PLAIN, FIRST_TRY, FENCED = range(3)
-"""Whose action it is: KafkaReplication's, Kip320FirstTry's or Kip320's."""
+"""The modules that actions are of: KafkaReplication, Kip320FirstTry or Kip320."""
 TO_HIGH_WATERMARK, TO_EPOCH_END, TO_MATCH, NOT_AT_ONCE, TO_MATCH_IN_EPOCH = range(5)
-"""How a replica truncates when it becomes a follower."""
+"""Ways in which a replica truncates when it becomes a follower."""
 
 _BECOME_FOLLOWER = {
     "high_watermark": TO_HIGH_WATERMARK,

@@ -1,4 +1,4 @@
-"""What Kafka before KRaft promises of a committed record."""
+"""The promise of Kafka before KRaft on a committed record."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +7,7 @@ from quorisk.kernels.protocols.promises import Promise
 
 
 def promise(values: Mapping[str, Any]) -> Promise:
-    """Returns what a configuration promises, from its parameters by dotted key."""
+    """Returns the promise of a configuration, from its parameters by dotted key."""
     # the in-sync set may shrink to the leader
     replicas = values["model.replicas"]
     return Promise(

@@ -67,7 +67,7 @@ def receive_request(state, replica, epoch):
 
 
 def note_exposed(state, params, leader):
-    """What is below a presumed leader's high watermark is committed: no action of the spec, but its observer."""
+    """The state with all records below a presumed leader's high watermark committed: not an action, but an observer."""
     known = where(params.track_committed != 0, row(state.below_hw, leader), 0)
     return state._replace(committed=state.committed | known)
 
@@ -146,9 +146,9 @@ def may_lose_power(state, params):
 
 
 def at_peace(state, params):
-    """Whether nobody will lead but who does: all replicas have heard of the last leader epoch, and none loses power.
+    """Whether the leader stays: all replicas have heard of the last leader epoch, and none may lose power any more.
 
-    What is written from then on is never lost. So nothing is written, and runs of continuous writes end.
+    Records written from then on are never lost. So none is written, and runs of continuous writes end.
     """
     behind = spread((1 << params.replicas) - 1) & ~nonempty(state.seen & quorum_epoch(state))
     led = (true_leader(state) != 0) & (behind == 0) & (state.deposed == 0)

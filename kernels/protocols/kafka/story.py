@@ -1,4 +1,4 @@
-"""What happens to a partition, in words: replicas are r1, r2, ..., records m0, m1, ..., the controller c.
+"""The story of a partition, in words: replicas are r1, r2, ..., records m0, m1, ..., the controller c.
 
 A LeaderAndIsr request is drawn where a replica acts on it, which may be long after it was made; fetching is one step.
 """
@@ -81,7 +81,7 @@ def tell(state: layout.State, params: Any, action: str, instance: int, after: la
 
 
 def verdict(state: layout.State, params: Any, invariant: str) -> str:
-    """How a state breaks an invariant."""
+    """Returns a sentence on how a state breaks an invariant."""
     spec = spec_state(state, params)
     if invariant == "LeaderInIsr":
         return f"{_replica(spec.quorumState.leader)} leads, but is not in the ISR {_replicas(spec.quorumState.isr)}."
@@ -143,7 +143,7 @@ def _received(before: SpecState, then: SpecState, replica: int) -> Iterator[Mess
 
 
 def _asked(action: str, before: SpecState, then: SpecState, replica: int) -> Iterator[Message]:
-    """The OffsetsForLeaderEpoch exchange of KIP-101: one step of the specification, and what its defect hangs on."""
+    """The OffsetsForLeaderEpoch exchange of KIP-101: one step of the specification, and the cause of its defect."""
     log, leader = before.replicaLog[replica], then.replicaState[replica].leader
     if action != "become_follower_truncate_kip101" or not log:
         return
@@ -161,7 +161,7 @@ def _epoch_end(log: Sequence[Record], epoch: int) -> int | None:
 
 
 def _news(before: SpecState, then: SpecState, replica: int) -> Iterator[str]:
-    """What became of a replica."""
+    """Yields the changes of a replica's log and high watermark."""
     was, now = before.replicaState[replica], then.replicaState[replica]
     old, log = before.replicaLog[replica], then.replicaLog[replica]
     if len(log) < len(old):
@@ -194,7 +194,7 @@ _OF_DISKS = {
     "replica_flushes": _on_disk,
     **dict.fromkeys(("replica_restarts_unclean", "cluster_loses_power", "zone_loses_power"), _dropped),
 }
-"""By action, what became of the replica."""
+"""Functions by action: the records that a replica has dropped, or has on disk."""
 
 
 def _exposed_gaps(spec: SpecState, strong: bool) -> Iterator[tuple[int, int, Record]]:

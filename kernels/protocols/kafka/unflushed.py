@@ -1,4 +1,4 @@
-"""How long an outage of all replicas takes a committed record: until whoever would lead next has flushed it."""
+"""The time for which an outage of all replicas loses a committed record: until the next leader-to-be has flushed it."""
 
 from collections.abc import Mapping
 from typing import Any
