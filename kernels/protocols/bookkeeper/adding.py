@@ -95,12 +95,22 @@ def receivable_confirms(client, bookies):
     return earliest_responses(client.responses.on_way) & ROWS & (bookies * EVERY_ROW)
 
 
+def spread_entries(params, confirmed):
+    """Bit e - 1: bookies of so many racks as have to confirmed entry e."""
+    spread = 0
+    for i in range(MAX_ENTRIES):
+        racks = nonzero_rows(params.racks & ((confirmed >> (6 * i)) & ROW) * EVERY_REQUEST_ROW)
+        spread |= where(popcount(racks) >= params.ack_racks, 1 << i, 0)
+    return spread
+
+
 def reached_entries(params, confirmed):
-    """Bit e - 1: AckQuorum bookies confirmed entry e."""
+    """Bit e - 1: AckQuorum bookies confirmed entry e, of so many racks as have to."""
     reached = 0
     for i in range(MAX_ENTRIES):
         reached |= where(popcount((confirmed >> (6 * i)) & ROW) >= params.ack_quorum, 1 << i, 0)
-    return reached
+    spread = when(params.ack_racks != 0, spread_entries, params, confirmed)
+    return reached & where(params.ack_racks != 0, spread, -1)
 
 
 def contiguous_entry(reached, start):

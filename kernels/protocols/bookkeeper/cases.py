@@ -15,6 +15,7 @@ _TOGETHER = {"lost_together": True, "max_lost": 4, "racks": 2, "max_empty_restar
 _OUTAGES = {"max_outages": 2, "max_rack_outages": 2, "racks": 2, "p_lost_in_outage": 0.3, "p_lost_in_rack_outage": 0.6}
 _PARTIAL = {"max_unclean_restarts": 1, "max_partial_losses": 1, "p_lost_entry": 0.4}
 _DELAYED = {"delay_ensemble_change": True, "ack_quorum": 1, "message_loss": 0.2}
+_ENFORCED = {"enforce_min_racks_per_write_quorum": True, "enforce_min_fault_domains_for_write": True, "racks": 2}
 _SOME_FAULTS = _SLOW_CLOSE | dict.fromkeys(
     (
         *("bookie_restarts_empty", "bookie_is_lost", "two_bookies_are_lost_together"),
@@ -53,6 +54,7 @@ CASES = Cases(
         | _FAULTS
         | _DELAYED
         | {"bookies": 4, "entries": 2, "inflight": 2, "max_steps": 60, "rates": _SOME_FAULTS},
+        _PAIR | _FAULTS | _DELAYED | _ENFORCED | {"bookies": 4, "write_quorum": 3, "max_steps": 60, "rates": {}},
         _PAIR | _PARTIAL | {"journal_write": False, "damaged_reads_unknown": False, "max_steps": 60, "rates": {}},
     ),
     walks=(

@@ -51,6 +51,7 @@ class Params(NamedTuple):
     pairs: int  # bit S - 1: the bookies S are two that may be lost together
     triples: int  # the same for three
     racks: int  # the bookies of each rack, 6 bits a rack
+    ack_racks: int  # racks that have to confirm an entry; 0 if any may
     max_outages: int
     max_rack_outages: int
     max_unclean_restarts: int
@@ -86,6 +87,14 @@ PARAMETERS = (
     Parameter("inflight", "model", (1, MAX_ENTRIES), "entries that may be unacknowledged at a time"),
     Parameter("racks", "model", (0, MAX_BOOKIES), "racks: bookie b is in rack b mod racks (0: no racks)", default=0),
     Parameter(
+        "min_racks_per_write_quorum",
+        "model",
+        (1, MAX_BOOKIES),
+        "racks that an ensemble is to span, or all of its bookies' if these are fewer",
+        default=2,
+        later=True,
+    ),
+    Parameter(
         "ledger",
         "model",
         ("new", "closed"),
@@ -117,7 +126,19 @@ PARAMETERS = (
         "limbo_on_unclean_shutdown",
         "a bookie that restarted without its data answers reads of what it lacks with Unknown, not NoSuchEntry",
     ),
-    switch("rack_aware_placement", "an ensemble spans two racks at least, if one can be had"),
+    switch("rack_aware_placement", "an ensemble spans min_racks_per_write_quorum racks, if one can be had"),
+    switch(
+        "enforce_min_racks_per_write_quorum",
+        "with rack_aware_placement, there is no other ensemble",
+        default=False,
+        later=True,
+    ),
+    switch(
+        "enforce_min_fault_domains_for_write",
+        "an entry is acknowledged once bookies of min_racks_per_write_quorum racks have confirmed it",
+        default=False,
+        later=True,
+    ),
     switch(
         "journal_write",
         "journalWriteData: a bookie confirms an entry once it is in the journal (off: once it is in its memory)",
@@ -194,6 +215,16 @@ PROBABILITIES = (
     Probability("p_lost_entry", "that a bookie that loses a part of its entries loses a given one"),
 )
 CONDITIONS = (
+    Condition(
+        "racks",
+        "at least min_racks_per_write_quorum if that is enforced",
+        lambda v: not _enforces_racks(v) or v["racks"] >= _racks_of_a_write_quorum(v),
+    ),
+    Condition(
+        "ensemble_size",
+        "the write quorum if min_racks_per_write_quorum is enforced",
+        lambda v: not _enforces_racks(v) or v["ensemble_size"] == v["write_quorum"],
+    ),
     Condition("write_quorum", "at most bookies", lambda v: v["write_quorum"] <= v["bookies"]),
     Condition("ack_quorum", "at most write_quorum", lambda v: v["ack_quorum"] <= v["write_quorum"]),
     Condition("ensemble_size", "at least write_quorum", lambda v: v["ensemble_size"] >= v["write_quorum"]),
@@ -226,7 +257,9 @@ def make_params(values) -> Params:
     ensembles = [s for s in sets if s.bit_count() == size]
     striped = size > values["write_quorum"]
     racks = [sum(1 << b for b in range(r, values["bookies"], values["racks"])) for r in range(values["racks"])]
-    narrow = racks if values["rack_aware_placement"] else []
+    num_racks = _racks_of_a_write_quorum(values)
+    spread = [s for s in ensembles if sum(s & rack != 0 for rack in racks) >= num_racks]
+    is_enforced = values["rack_aware_placement"] and values["enforce_min_racks_per_write_quorum"]
     together = sets if values["lost_together"] else []
     derived = {
         "bookies": sets[-1],
@@ -235,8 +268,9 @@ def make_params(values) -> Params:
         "digits": (1 << 3 * min(size, 4)) - 1,
         "turns": sum(1 << 6 * size * i for i in range(10 // size)),
         "early_callbacks": striped and not values["callbacks_after_unset"],
-        "ensembles": _members(ensembles),
-        "spread_ensembles": _members(s for s in ensembles if not any(s & ~rack == 0 for rack in narrow)),
+        "ensembles": _members(spread if is_enforced else ensembles),
+        "spread_ensembles": _members(spread if values["rack_aware_placement"] and racks else ensembles),
+        "ack_racks": num_racks if values["enforce_min_fault_domains_for_write"] else 0,
         "literal": values["semantics"] == "literal",
         "pairs": _members(s for s in together if s.bit_count() == 2),
         "triples": _members(s for s in together if s.bit_count() == 3),
@@ -249,6 +283,15 @@ def make_params(values) -> Params:
         **beginning.words(values),
     }
     return Params(**{name: int((values | derived)[name]) for name in Params._fields})
+
+
+def _enforces_racks(values) -> bool:
+    return values["enforce_min_racks_per_write_quorum"] or values["enforce_min_fault_domains_for_write"]
+
+
+def _racks_of_a_write_quorum(values) -> int:
+    """The racks that a write quorum is to span."""
+    return min(values["write_quorum"], values["min_racks_per_write_quorum"])
 
 
 def alike(params: Params) -> int:

@@ -14,6 +14,8 @@ def promise(values: Mapping[str, Any]) -> Promise:
     striped = (values.get("model.ensemble_size") or write_quorum) > write_quorum
     spread = values.get("model.racks", 0) > 1 and bool(values.get("variant.rack_aware_placement")) and not striped
     zones = int(spread and ack_quorum == write_quorum > 1)
+    if values.get("variant.enforce_min_fault_domains_for_write"):
+        zones = min(write_quorum, values["model.min_racks_per_write_quorum"]) - 1
     # a lost bookie is silent; one that restarts empty answers, unless limbo and fencing keep it from doing harm
     guarded = all(values.get(f"variant.{name}_on_unclean_shutdown", True) for name in ("limbo", "fence"))
     # so does one that restarts without what it had not synced, and with journal writes on it does not notice

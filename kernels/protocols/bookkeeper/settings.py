@@ -29,8 +29,14 @@ SETTINGS = (
     ),
     Setting(
         "rack-aware placement (`ensemblePlacementPolicy`, `minNumRacksPerWriteQuorum`)",
-        "`model.racks`, `variant.rack_aware_placement`, `rates.rack_restarts_empty`",
+        "`model.racks`, `model.min_racks_per_write_quorum`, `variant.rack_aware_placement`, "
+        "`rates.rack_restarts_empty`",
         "a rack's bookies lose power together; `faults.max_empty_restarts` says how often it may happen",
+    ),
+    Setting(
+        "`enforceMinNumRacksPerWriteQuorum`, `enforceMinNumFaultDomainsForWrite`",
+        "`variant.enforce_min_racks_per_write_quorum`, `variant.enforce_min_fault_domains_for_write`",
+        "off, as in BookKeeper unless told otherwise",
     ),
     Setting("`addEntryTimeoutSec`", "`rates.client_changes_ensemble`"),
     Setting(

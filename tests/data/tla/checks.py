@@ -37,6 +37,7 @@ KEYS = {
     "inflight": "InflightLimit",
     "max_lost": "MaxLost",
     "max_empty_restarts": "MaxAmnesias",
+    "max_amnesias": "MaxAmnesias",
     "max_outages": "MaxOutages",
     "max_unclean_restarts": "MaxUncleanRestarts",
     "max_partial_losses": "MaxPartialAmnesias",
@@ -49,6 +50,9 @@ KEYS = {
     "journal_sync": "JournalSync",
     "damaged_reads_unknown": "DamagedReadsUnknown",
     "delay_ensemble_change": "DelayEnsembleChange",
+    "min_racks_per_write_quorum": "MinRacks",
+    "enforce_min_racks_per_write_quorum": "EnforceMinRacks",
+    "enforce_min_fault_domains_for_write": "EnforceMinFaultDomains",
 }
 """Keys of experiment files, and the constants of BookKeeperWriting that they are."""
 EXTENDED = ("BookKeeperFaults", "BookKeeperStriped", "kafka_replication", "KafkaTruncate", "Kip")
@@ -83,10 +87,15 @@ def check_of_bookies(row: Row) -> Check:
     given = {**row["model"], **row["faults"], **row["variant"]}
     off: Row = {"EnsembleSize": given["write_quorum"], "MaxOutages": 0}
     off |= {"MaxUncleanRestarts": 0, "MaxPartialAmnesias": 0}
-    off |= {"DelayEnsembleChange": False}
+    racks = [tuple(_members("b", given["bookies"])[r :: given["racks"]]) for r in range(given.get("racks", 0))]
+    off |= {"DelayEnsembleChange": False, "MinRacks": 2, "EnforceMinRacks": False, "EnforceMinFaultDomains": False}
     off |= {"JournalWrite": True, "JournalSync": True, "DamagedReadsUnknown": True}
     named = {KEYS[key]: value for key, value in given.items() if key in KEYS}
-    sets = {"Bookies": _members("b", given["bookies"]), "Clients": _members("c", given["clients"])}
+    sets = {
+        "Bookies": _members("b", given["bookies"]),
+        "Racks": tuple(racks),
+        "Clients": _members("c", given["clients"]),
+    }
     constants = sets | off | named | {name: name for name in MODEL_VALUES}
     behaviour = ("INIT Init", "NEXT Next", "INVARIANT DiskIsOlder")
     return Check("BookKeeperWriting", modules, constants, behaviour, bookkeeper.BREAKS)

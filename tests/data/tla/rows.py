@@ -36,11 +36,17 @@ def bookies(name: str, sizes: tuple[int, ...], **given: Any) -> Row:
     return {"name": name, "module": "BookKeeperFlush", "model": model, "faults": faults, "variant": variant}
 
 
-def written(name: str, sizes: tuple[int, ...], delay_ensemble_change: bool = True, **given: Any) -> Row:
-    """A row of BookKeeperWriting: likewise; a writer changes the ensemble once it has to unless given."""
+def written(name: str, sizes: tuple[int, ...], **given: Any) -> Row:
+    """A row of BookKeeperWriting: likewise; a writer changes the ensemble once it has to."""
     row = bookies(name, sizes, **given)
-    variant = row["variant"] | {"delay_ensemble_change": delay_ensemble_change}
-    return row | {"module": "BookKeeperWriting", "variant": variant}
+    return row | {"module": "BookKeeperWriting", "variant": row["variant"] | {"delay_ensemble_change": True}}
+
+
+def in_racks(name: str, sizes: tuple[int, ...], racks: int, enforced: Row, min_racks: int = 2, **given: Any) -> Row:
+    """A row of BookKeeperWriting with racks, bookie b being in rack b mod racks."""
+    row = bookies(name, sizes, **given)
+    model = row["model"] | {"racks": racks, "min_racks_per_write_quorum": min_racks}
+    return row | {"module": "BookKeeperWriting", "model": model, "variant": row["variant"] | enforced}
 
 
 def brokers(name: str, version: str, sizes: tuple[int, ...], faults: tuple[int, ...] = (0,) * 5, **given: Any) -> Row:
@@ -92,6 +98,8 @@ SPARED: Row = {"AvoidLastReplicaStanding": "TRUE"}
 STRUCK: Row = {"AvoidLastReplicaStanding": "FALSE"}
 TAIL: Row = {"TailLossLimit": 1}
 POWER: Row = {"OutageLimit": 1}
+ACKS: Row = {"enforce_min_fault_domains_for_write": True}
+ENSEMBLES: Row = {"enforce_min_racks_per_write_quorum": True}
 ALONE, PAIR, TRIO = (1, 2, 1, 1, 1, 1), (2, 1, 2, 2, 1, 1), (3, 1, 2, 2, 1, 1)
 STALL: Row = {"StallLimit": 1}
 ROLL: Row = {"RollLimit": 1}
@@ -150,6 +158,13 @@ WRITTEN = (
     written("delayed_outage_nosync", (3, 1, 2, 1, 1, 1), **OUTAGE, **NO_SYNC),
     written("delayed_stripes", (4, 1, 2, 1, 2, 2), ensemble_size=3),
     written("delayed_stripes_lost", (4, 1, 2, 2, 2, 1), ensemble_size=3, max_lost=1),
+    in_racks("racks", (4, 1, 2, 1, 1, 1), 2, {}),
+    in_racks("racks_acks", (3, 1, 2, 1, 2, 2), 2, ACKS),
+    in_racks("racks_acks_of_three", (4, 1, 3, 2, 1, 1), 2, ACKS, max_lost=1),
+    in_racks("racks_acks_delayed", (4, 1, 3, 2, 1, 1), 2, ACKS | {"delay_ensemble_change": True}),
+    in_racks("racks_ensembles", (4, 1, 2, 2, 1, 1), 2, ENSEMBLES, max_lost=1),
+    in_racks("racks_three", (4, 1, 3, 2, 1, 1), 3, ENSEMBLES | ACKS, min_racks=3),
+    in_racks("racks_recovery", (3, 2, 2, 1, 1, 1), 2, ACKS | ENSEMBLES),
 )
 GUARDED = (
     servers("guarded_disk", (2, 1), 1, max_disk_losses=1, **SYNCED),

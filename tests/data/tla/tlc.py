@@ -74,5 +74,5 @@ Report == PrintT(<<"BREAKING", {counts}>>)
 def _text(value: Any) -> str:
     """A constant in TLC's words; a tuple is a set."""
     if isinstance(value, tuple):
-        return "{" + ", ".join(map(str, value)) + "}"
+        return "{" + ", ".join(map(_text, value)) + "}"
     return str(value).upper() if isinstance(value, bool) else str(value)

@@ -5,7 +5,7 @@ WRITING.md states the rules, README.md says where the modules come from.
 
 from tests.data.tla.patching import Module
 
-CONSTANTS = "DelayEnsembleChange"
+CONSTANTS = "DelayEnsembleChange, Racks, MinRacks, EnforceMinRacks, EnforceMinFaultDomains"
 
 FAILED_BOOKIES = r"""
 \* Bookies of an entry's write set that have not confirmed it, an add message about it with each having timed out
@@ -29,6 +29,30 @@ FailedBookies(c, recovery) ==
 """
 
 
+RACKS = r"""
+\* Whether these bookies are in as many racks as a write quorum is to span
+SpansEnoughRacks(bookies) ==
+    LET wanted == IF MinRacks < WriteQuorum THEN MinRacks ELSE WriteQuorum
+    IN Cardinality({ rack \in Racks : rack \intersect bookies # {} }) >= wanted
+
+\* Whether placement is content with an ensemble
+WellPlaced(ensemble) == Racks = {} \/ SpansEnoughRacks(ensemble)
+
+ReachesAckQuorum(confirmed_by) ==
+    /\ Cardinality(confirmed_by) >= AckQuorum
+    /\ EnforceMinFaultDomains => SpansEnoughRacks(confirmed_by)
+
+\* An ensemble that placement is content with or, if there is none and nothing is enforced, any that is valid
+Eligible(old, set, include_bookies, exclude_bookies) ==
+    /\ ValidEnsemble(old, set, include_bookies, exclude_bookies)
+    /\ \/ WellPlaced(set)
+       \/ /\ ~EnforceMinRacks
+          /\ ~\E other \in SUBSET Bookies :
+                /\ ValidEnsemble(old, other, include_bookies, exclude_bookies)
+                /\ WellPlaced(other)
+"""
+
+
 def writing(flushing: str) -> str:
     """BookKeeperWriting.tla of BookKeeperFlush.tla."""
     module = Module(flushing)
@@ -49,5 +73,18 @@ def writing(flushing: str) -> str:
         "ChangeEnsemble",
         "              /\\ \\A bookie \\in good_bookies : ~WriteTimeoutForBookie(messages, c.id, bookie, recovery)\n",
         "",
+    )
+    module.insert_before("EnsembleAvailable", RACKS)
+    for selecting in ("EnsembleAvailable", "SelectEnsemble"):
+        module.within(selecting, "ValidEnsemble(", "Eligible(")
+    module.within(
+        "MayBeRemoveFromPending",
+        "Cardinality(confirmed[op.entry.id]) < AckQuorum",
+        "~ReachesAckQuorum(confirmed[op.entry.id])",
+    )
+    reaching = module.definition("MaxContiguousConfirmedEntry")
+    module.redefine(
+        "MaxContiguousConfirmedEntry",
+        reaching.replace("Cardinality(confirmed[id1]) >= AckQuorum", "ReachesAckQuorum(confirmed[id1])"),
     )
     return module.text

@@ -33,7 +33,11 @@ from tests.support import instances, params_of, point_of, random_walks, run
 SIZES = ("bookies", "clients", "write_quorum", "ack_quorum", "entries", "inflight")
 EXPOSED = "AllCommittedEntriesReachWriteQuorum"
 """Broken by lost messages alone wherever the ack quorum is the smaller one: no error."""
-SWITCHES = [parameter for parameter in MODEL.parameters if parameter.table == "variant" and not parameter.allowed]
+SWITCHES = [
+    parameter
+    for parameter in MODEL.parameters
+    if parameter.table == "variant" and not parameter.allowed and not parameter.name.startswith("enforce")
+]
 VARIANTS = [{}, {"semantics": "literal"}] + [{switch.name: not switch.default_value} for switch in SWITCHES]
 MEMORY = 2 << 30
 ENDINGS = ("client_closes_ledger_success", "client_closes_ledger_fail", "client_receives_add_fenced_response")
@@ -41,6 +45,7 @@ FAULTS = {"max_lost": 2, "max_empty_restarts": 2, "writer_crash": True, "auto_re
 TOGETHER = FAULTS | {"lost_together": True, "max_lost": 4, "max_empty_restarts": 5}
 OUTAGES = {"max_outages": 2, "max_rack_outages": 2}
 PARTIAL = {"journal_sync": False, "max_unclean_restarts": 2, "max_partial_losses": 2}
+ENFORCED = {"enforce_min_racks_per_write_quorum": True, "enforce_min_fault_domains_for_write": True}
 STRIKES = tuple(action.name for action in MODEL.actions if action.fault or action.name == "bookie_is_replaced")
 
 
@@ -129,6 +134,9 @@ ONE_EACH = FAULTS | {"max_lost": 1, "max_empty_restarts": 1}
         ((3, 1, 2, 1, 2, 1), FAULTS | {"ledger": "closed", "max_outages": 1, "max_empty_restarts": 1}),
         ((3, 1, 2, 1, 2, 2), {"delay_ensemble_change": True, "max_lost": 1, "writer_crash": True}),
         ((3, 1, 2, 2, 2, 2), {"delay_ensemble_change": True, "semantics": "literal"}),
+        ((4, 1, 3, 2, 1, 1), ENFORCED | {"racks": 2, "max_lost": 1, "max_rack_outages": 1}),
+        ((4, 1, 2, 1, 1, 1), ENFORCED | {"racks": 3, "semantics": "literal"}),
+        ((5, 1, 3, 2, 1, 1), ENFORCED | {"racks": 4, "min_racks_per_write_quorum": 3, "max_lost": 1}),
         ((5, 1, 2, 1, 4, 2), {"ledger": "closed", "ensemble_size": 4, "max_lost": 1, "auto_recovery": True}),
     ],
     ids=str,
@@ -232,6 +240,7 @@ FAULTY = [
     FAULTS | PARTIAL | {"journal_write": False, "damaged_reads_unknown": False},
     FAULTS | {"repair_open_ledgers": True, "fence_open_ledgers": True, "limbo_answers_fencing": False},
     FAULTS | {"delay_ensemble_change": True, "racks": 2},
+    FAULTS | ENFORCED | {"racks": 3, "defer_recovery_ensemble_change": False},
 ]
 
 

@@ -31,6 +31,7 @@ from tests.references.bookkeeper.state import (
     NOBODY,
     Effect,
     View,
+    acknowledged,
     add_requests,
     covered,
     current,
@@ -67,7 +68,7 @@ def addressed(v: View, c: ClientState, entry: Entry) -> frozenset[int]:
 
 
 def receive_add_confirmed_response(v: View, c: ClientState, recovery: bool) -> Iterator[Effect]:
-    quorum = v.constants.ack_quorum
+    k = v.constants
     for msg in v.arrived(ADD_RESPONSE, cid=c.id, recovery=recovery, success=True):
         if not is_earliest(v, msg) or msg.bookie not in listened_to(c):
             continue
@@ -77,10 +78,10 @@ def receive_add_confirmed_response(v: View, c: ClientState, recovery: bool) -> I
         if c.changing:
             yield msg, handled(with_client(v.state, c._replace(confirmed=confirmed)), [msg]), []
             continue
-        lac = 0 if v.constants.literal else c.lac
-        while lac < len(confirmed) and len(confirmed[lac]) >= quorum:  # entry lac + 1
+        lac = 0 if k.literal else c.lac
+        while lac < len(confirmed) and acknowledged(confirmed[lac], k):  # entry lac + 1
             lac += 1
-        done = {op for op in c.pending_add_ops if len(confirmed[op.entry.id - 1]) >= quorum and op.entry.id <= lac}
+        done = {op for op in c.pending_add_ops if acknowledged(confirmed[op.entry.id - 1], k) and op.entry.id <= lac}
         client = c._replace(confirmed=confirmed, lac=max(lac, c.lac), pending_add_ops=c.pending_add_ops - done)
         yield msg, handled(with_client(v.state, client), [msg]), []
 
@@ -208,7 +209,7 @@ def client_completes_ensemble_change(v: View, c: ClientState) -> Iterator[Effect
     for e in sorted(pending):
         for p in replaced:
             if old is None or (p - (e - 1)) % size >= quorum:  # call back
-                while lac + 1 in pending and len(confirmed[lac]) >= v.constants.ack_quorum:
+                while lac + 1 in pending and acknowledged(confirmed[lac], v.constants):
                     lac += 1
             elif e > lac:
                 confirmed[e - 1] -= {tuple(old)[p]}

@@ -20,7 +20,7 @@ from quorisk.kernels.protocols.bookkeeper.describe import (
     Message,
 )
 from quorisk.kernels.protocols.bookkeeper.describe import SpecState as State
-from tests.references.bookkeeper.state import REQUESTS, Constants, arrange, put, spans_two_racks, write_set
+from tests.references.bookkeeper.state import REQUESTS, Constants, arrange, is_well_placed, put, write_set
 
 Change = tuple[Hashable, State]
 
@@ -90,7 +90,7 @@ def substitute(s: State, k: Constants, fragment: Fragment, b: int) -> int | None
     """Who takes the place of b."""
     members = frozenset(fragment.ensemble)
     spare = [r for r in range(k.bookies) if r not in members | s.b_down]
-    well_placed = [r for r in spare if spans_two_racks((members - {b}) | {r}, k)]
+    well_placed = [r for r in spare if is_well_placed((members - {b}) | {r}, k)]
     return min(well_placed or spare, default=None)
 
 

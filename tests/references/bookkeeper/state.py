@@ -68,6 +68,9 @@ class Constants(NamedTuple):
     ledger: str = "new"
     limbo_answers_fencing: bool = True
     delay_ensemble_change: bool = False
+    min_racks_per_write_quorum: int = 2
+    enforce_min_racks_per_write_quorum: bool = False
+    enforce_min_fault_domains_for_write: bool = False
     repair_open_ledgers: bool = False
     fence_open_ledgers: bool = False
 
@@ -195,15 +198,25 @@ def covered(answered: Bookies, ensemble: Ensemble, constants: Constants) -> bool
     return all(len(bookies) < constants.ack_quorum for bookies in silent)
 
 
-def spans_two_racks(ensemble: Bookies, constants: Constants) -> bool:
+def spans_enough_racks(bookies: Bookies, constants: Constants) -> bool:
+    """Whether these bookies are in so many racks as a write quorum is to span."""
+    wanted = min(constants.write_quorum, constants.min_racks_per_write_quorum)
+    return len({bookie % constants.racks for bookie in bookies}) >= wanted
+
+
+def is_well_placed(ensemble: Bookies, constants: Constants) -> bool:
     """Whether placement is content with an ensemble; without racks it is with any."""
-    if constants.racks == 0 or not constants.rack_aware_placement:
-        return True
-    return len({bookie % constants.racks for bookie in ensemble}) > 1
+    return constants.racks == 0 or not constants.rack_aware_placement or spans_enough_racks(ensemble, constants)
+
+
+def acknowledged(confirmed_by: Bookies, constants: Constants) -> bool:
+    """Whether an entry that these bookies have confirmed is acknowledged."""
+    spans = not constants.enforce_min_fault_domains_for_write or spans_enough_racks(confirmed_by, constants)
+    return len(confirmed_by) >= constants.ack_quorum and spans
 
 
 def select_ensemble(v: View, old: Ensemble, failed: Bookies) -> Ensemble | None:
-    """Of the valid ensembles the first, or None; if any span two racks, of those. Sets are in the order of their bit
+    """Of the valid ensembles the first, or None; if any span racks enough, of those. Sets are in the order of their bit
     masks, and those that are to be lists in lexicographic order."""
     used = frozenset(fragment.ensemble for fragment in v.state.meta_fragments)
     return selected(old, failed, v.state.b_down, used, v.constants)
@@ -214,7 +227,8 @@ def selected(old: Ensemble, failed: Bookies, down: Bookies, used: frozenset[Ense
     sized = (frozenset(e) for e in combinations(range(k.bookies), max(k.ensemble_size, k.write_quorum)))
     valid = [e for e in sized if not e & (failed | down) and set(old) - failed <= e]
     valid = [e for e in valid if arrange(old, e, k) not in used]
-    valid = [e for e in valid if spans_two_racks(e, k)] or valid
+    spread = [e for e in valid if is_well_placed(e, k)]
+    valid = spread if k.enforce_min_racks_per_write_quorum else spread or valid
     if not valid:
         return None
     first = min(valid, key=sorted) if k.striped else min(valid, key=lambda e: sum(1 << bookie for bookie in e))
