@@ -1,8 +1,8 @@
-"""What designs may lose by all that is known of their rates: every design answered at the same draws of them.
+"""Losses of designs by all that is known of their rates: every design is answered at the same draws of them.
 
 A scenario's head, solved once, is asked again under each draw (`kernels.states.moves.reweighted`). Where that would
-take long, only some draws are, and the others follow from elasticities, a product of powers; how far off that is where
-both are known is `error_factor`, and widens what is said. At the upper end, what leaves the head counts as lost.
+take long, only some draws are, and the others follow from elasticities, a product of powers. `error_factor` is how far
+off that is where both are known; it widens intervals. At the upper end, what leaves the head counts as lost.
 """
 
 import math
@@ -33,9 +33,9 @@ from quorisk.say.quantities import YEAR_S
 NUM_DRAWS = 256
 MEMORY = 1 << 28
 _CERTAIN = 1e-4
-"""F by L at which a head is certain enough."""
+"""F/L at which a head is certain enough."""
 _OPEN = 0.1
-"""F by L at which a head says too little."""
+"""F/L above which a head says too little."""
 _MEMORY_IF_NONE_LOST = MEMORY // 8
 """Bytes for a head where neither runs nor a first head found a loss: some 130,000 transitions, about a second."""
 _MOST_STEPS = 1 << 23
@@ -43,15 +43,15 @@ _MOST_STEPS = 1 << 23
 _NUM_CHECKED = 8
 """Draws that are solved again in any case."""
 _WEIGHTLESS = 1e-4
-"""A scenario with this part of a design's losses keeps its probability, whatever the rates."""
+"""Fraction of a design's losses up to which a scenario keeps its probability, whatever the rates."""
 
 
 class _Part(NamedTuple):
-    """What a scenario's losses are at each draw."""
+    """Losses of one scenario at each draw."""
 
     values: np.ndarray
     left: np.ndarray
-    """What may be lost besides, as nothing is known of it."""
+    """Losses that runs which leave the head may add: nothing more is known of them."""
     powers: dict[str, float]
     num_solved: int
     error_factor: float
@@ -65,8 +65,8 @@ def known(
 ) -> Allowed | None:
     """Returns what an experiment's designs may lose; None if all of its figures are known exactly.
 
-    `losses` are the ends of the intervals of its points, P of a loss, which say which scenarios matter. `tell` is told
-    of each design that is done.
+    `losses` are the ends of the intervals of P(loss) of its points, which show the scenarios that matter. `tell` is
+    called with the number of designs done.
     """
     draws, of = draw(experiment, num_draws), dict[str, Figure]()
     if not draws.names:
@@ -105,7 +105,7 @@ def _per_year(experiment: Experiment, point: GridPoint) -> float:
 def _design(
     experiment: Experiment, points: Sequence[GridPoint], ends: Sequence[tuple[float, float]], draws: Draws
 ) -> tuple[Design | None, str | None]:
-    """What a design may lose; else the scenario that matters and is not solved, if that is why it is not known."""
+    """A design's losses; if a scenario that matters is not solved, that scenario's name instead."""
     weights = [_per_year(experiment, point) * high for point, (_, high) in zip(points, ends, strict=True)]
     parts = []
     for point, weight, (low, high) in zip(points, weights, ends, strict=True):
@@ -124,7 +124,7 @@ def _design(
 def _part(
     experiment: Experiment, point: GridPoint, unknown: Mapping[str, Unknown], draws: Draws, memory_bytes: int
 ) -> _Part | None:
-    """A scenario that decides; None if its losses are not solved."""
+    """The losses of a scenario that matters; None if they are not solved."""
     weighed = weigh(experiment._replace(points=(point,)), memory_bytes, certain=_CERTAIN)
     if weighed is None or not weighed.solved.lost or weighed.solved.leaves > _OPEN * weighed.solved.lost:
         return None
@@ -151,7 +151,7 @@ def _part(
 
 
 def _solved(experiment: Experiment, point: GridPoint, moves: Moves, drawn: Sequence[Mapping[str, float]]) -> np.ndarray:
-    """By draw, what is lost inside the head and what leaves it."""
+    """P(loss inside the head) and P(leaving it) at each draw: float64[draws, 2]."""
     model = experiment.model
     chains = (reweighted(moves, model, with_values(point.point, values)) for values in drawn)
     return np.array([lost_and_left(moves, chain) for chain in chains]).reshape(-1, 2)
@@ -160,7 +160,7 @@ def _solved(experiment: Experiment, point: GridPoint, moves: Moves, drawn: Seque
 def _a_year(
     experiment: Experiment, point: GridPoint, unknown: Mapping[str, Unknown], draws: Draws, part: _Part
 ) -> _Part:
-    """The same with how often the scenario happens."""
+    """The losses of a scenario in a year: times the objects that it touches."""
     if PER_YEAR not in unknown:
         times: Any = _per_year(experiment, point)
         return part._replace(values=part.values * times, left=part.left * times)

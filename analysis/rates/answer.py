@@ -1,4 +1,4 @@
-"""What `quorisk rates --json` prints, and the rows that its figure is drawn from."""
+"""Output of `quorisk rates --json`, and the rows from which its figure is drawn."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -15,23 +15,23 @@ from quorisk.analysis.statistics.known import Gamma, Known, LogNormal
 from quorisk.kernels.protocols import evidence
 
 YEAR_DAYS = 365.0
-"""Of annual failure rates, as drive statistics have them: failures / (drive-days / 365)."""
+"""Days of a year in annual failure rates, as drive statistics have them: failures / (drive-days / 365)."""
 POSTERIOR, DEFAULT, MODEL, PERIOD = "posterior", "default", "model", "period"
-"""What a row of `rows` is about."""
+"""Subjects of the rows of `rows`, in their column `about`."""
 _LEVELS = (("low", 0.05), ("high", 0.95), ("low_95", 0.025), ("high_95", 0.975))
 
 
 class Answer(NamedTuple):
-    """What data say of a protocol's figures."""
+    """Figures of a protocol as data give them."""
 
     base: Profile
-    """The profile that says what the data do not."""
+    """The profile for all figures that the data do not give."""
     findings: list[Finding]
     fleet: Fleet | None
     """None without drive statistics."""
     files: Files
     told: Told
-    """What was odd in the data."""
+    """Oddities in the data."""
 
 
 def as_json(answer: Answer) -> dict[str, Any]:
@@ -115,7 +115,7 @@ def of_drives(fleet: Fleet) -> dict[str, Any]:
 
 
 def _failure_rate(series: Series) -> dict[str, Any]:
-    """Of drives, a year: failures / (drive-days / 365), and the posterior from Jeffreys' prior."""
+    """Failure rate of drives a year: failures / (drive-days / 365), and the posterior from Jeffreys' prior."""
     failures, drive_days = int(series.events.sum()), float(series.exposure.sum())
     known = Gamma(failures, drive_days / YEAR_DAYS)
     return {
@@ -129,7 +129,7 @@ def _failure_rate(series: Series) -> dict[str, Any]:
 
 
 def rows(answer: Answer) -> list[dict[str, Any]]:
-    """Returns what the figure shows: of each key what the data say, what the profile does, and models and times.
+    """Returns the rows of the figure: for each key the data's value, the profile's, and those of models and periods.
 
     Columns: `key`; `about`, one of the four above; `label`; `median`; `p5`, `p25`, `p75` and `p95`, as far as known,
     else the median; `in_trials`, whether these are probabilities, not rates a second.

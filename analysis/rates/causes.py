@@ -1,4 +1,4 @@
-"""What losses that were solved are made of: the kinds of faults that runs met on their way, exactly."""
+"""Causes of losses that were solved: the kinds of faults that runs met on their way, exactly."""
 
 from collections.abc import Iterator
 
@@ -14,9 +14,9 @@ from quorisk.kernels.states.moves import Moves
 def by_faults(model: Model, moves: Moves) -> dict[frozenset[str], float]:
     """Returns, by set of kinds of faults, the probability that a run loses data inside a head and met just these.
 
-    Runs that meet no others than those of a set S are solved with all other faults ending the run: f(S). What met just
-    S is the sum over its subsets T of (-1)^|S - T| f(T). Sets that hardly ever come up are only as exact as f is: to
-    some 1e-15 of all losses. Those of less are left out.
+    Runs that meet no others than those of a set S are solved with all other faults ending the run: f(S). P(loss having
+    met just S) is the sum over its subsets T of (-1)^|S - T| f(T). Rare sets are only as exact as f is, to some 1e-15
+    of all losses. Sets with less than 1e-12 of all losses are left out.
     """
     met = _met(model, moves)
     present = int(np.bitwise_or.reduce(met[moves.chain.p > 0.0], initial=0))

@@ -22,7 +22,7 @@ from quorisk.kernels.model import Model
 from quorisk.kernels.rule import loss_names
 
 PER_YEAR = "per_year"
-"""The key of how often a point's scenario happens, which no run depends on."""
+"""The key of the number of times a year that a point's scenario happens, on which no run depends."""
 SEED = 1
 
 
@@ -45,7 +45,7 @@ def unknowns(experiment: Experiment, each: GridPoint) -> dict[str, Unknown]:
 
 
 def _keys(model: Model, point: Point) -> Iterator[str]:
-    """The keys of a point that files may say more of than a value, and that play a part."""
+    """Keys of a point that matter, and whose uncertainty files may give."""
     yield from (f"faults.{name}" for name in loss_names(model))
     yield from (f"rates.{action.name}" for action in model.actions if may_happen(model, action, point.values))
 

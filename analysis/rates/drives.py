@@ -2,7 +2,7 @@
 
 Columns are found by the header: date, serial_number, model, capacity_bytes and failure; no other column is decoded.
 Whatever file a drive's days lie in, the runs of all files join (`fleet`). A drive is a serial number of a model. Rows
-that cannot be used are counted and told, and so is what looks wrong but is used.
+that cannot be used are counted and reported, and so are rows that look wrong but are used.
 """
 
 import re
@@ -46,9 +46,9 @@ CUT = Odd("files that end in the middle of a line", "their other rows count")
 NOT_STATISTICS = Odd("files that are no drive statistics", "left out")
 _BLOCK_BYTES = 1 << 24
 _MOST_ROWS = 4_000_000
-"""Of which runs are made at a time: bounds the memory, whatever the files' size."""
+"""Rows from which runs are made at a time: bounds the memory, whatever the files' size."""
 _MOST_BYTES = 10**18
-"""Of a drive, that are believed."""
+"""Largest capacity of a drive that is believed."""
 _FIRST_DAY = (date(2000, 1, 1) - EPOCH).days
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _UNKNOWN = -1
@@ -60,9 +60,9 @@ def today() -> int:
 
 
 def runs_of(paths: Iterable[Path], last_day: int, told: Told) -> Iterator[pa.Table]:
-    """Yields tables of RUNS with all drives and days of some files, and tells what was odd in them.
+    """Yields tables of RUNS with all drives and days of some files, and adds oddities in them to `told`.
 
-    Rows dated after `last_day` (days since 1970) are not believed. A file that cannot be used is told of, and left out.
+    Rows dated after `last_day` (days since 1970) are not believed. A file that cannot be used is reported and left out.
     """
     tables: list[pa.Table] = []
     for path in paths:
@@ -180,7 +180,7 @@ def _failed(value: Any) -> int:
 
 
 def _capacity(value: Any) -> int:
-    """Bytes; 0 if they are not told, or cannot be: Backblaze has some of -1."""
+    """Bytes; 0 if they are missing or impossible: Backblaze has some of -1."""
     try:
         capacity = int(value)
     except (TypeError, ValueError, OverflowError):
@@ -234,7 +234,7 @@ def _runs(rows: pa.Table, told: Told) -> pa.Table:
 
 
 def _coded(column: pa.ChunkedArray) -> tuple[np.ndarray, pa.Array]:
-    """A column as numbers, and what they stand for."""
+    """A column as numbers, and the values that they stand for."""
     encoded = column.combine_chunks()
     if not pa.types.is_dictionary(encoded.type):
         encoded = encoded.dictionary_encode()

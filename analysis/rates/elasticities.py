@@ -1,4 +1,4 @@
-"""By how much a probability of loss that was solved changes with each rate: elasticities, exactly and all at once.
+"""Elasticities of a probability of loss that was solved in each rate, exactly and all at once.
 
 The elasticity of P in a rate r is e = d log P / d log r: as long as it stays the same, twice the rate makes P 2^e times
 as high. With v the expected visits of states, u the probabilities of loss from them, and p the odds of steps,
@@ -34,7 +34,7 @@ LIFETIME = "run.lifetime"
 
 
 class Elasticity(NamedTuple):
-    """That of one rate or probability."""
+    """The elasticity of P(loss) in one rate or probability."""
 
     value: float | None
     """None if it is not known."""
@@ -43,37 +43,37 @@ class Elasticity(NamedTuple):
     high: float | None
 
     def of_inverse(self) -> "Elasticity":
-        """Returns that of 1 by the rate, such as a mean time."""
+        """Returns the elasticity in the inverse of the rate, such as a mean time."""
         value, low, high = (None if each is None else 0.0 - each for each in (self.value, self.high, self.low))
         return Elasticity(value, low, high)
 
 
 class Solved(NamedTuple):
-    """What a head's steps say of runs that lose data."""
+    """Results of a head's steps on runs that lose data."""
 
     lost: float
     """L, the probability that a run loses data inside the head."""
     leaves: float
     """F, the probability that it leaves the head."""
     elasticities: dict[str, Elasticity]
-    """By key: rates.NAME, faults.NAME, LIFETIME."""
+    """Elasticities by key: rates.NAME, faults.NAME, LIFETIME."""
     actions: dict[str, float]
-    """How often each action happens on a run that loses data inside the head, on average: those that do."""
+    """Mean number of times that an action happens on a run that loses data inside the head, if above 0."""
     faults: dict[str, float]
-    """By kind of fault."""
+    """Mean number of times that such a run meets each kind of fault."""
 
 
 class _Parts(NamedTuple):
-    """Of one key: sums over steps."""
+    """Sums over steps for one key."""
 
     inside: float
     """The elasticity times L, of runs that lose data inside the head; NaN if it is not known."""
     most: float
-    """What runs that leave the head add at most inside, if all of them lose data."""
+    """The most that runs that leave the head add inside it, if all of them lose data."""
     least: float
-    """What they take off at most, as a number above 0."""
+    """The most that these runs take off, as a number above 0."""
     beyond: float
-    """What the rest of such a run adds or takes off at most, on average."""
+    """The most that the rest of such a run adds or takes off, on average."""
 
 
 class _Vectors(NamedTuple):
@@ -88,14 +88,14 @@ class _Vectors(NamedTuple):
 
 
 def keys(model: Model, point: Point) -> list[str]:
-    """Returns the keys of all elasticities of a point: rates that play a part, the lifetime if there is one, and the
+    """Returns the keys of all elasticities of a point: rates that matter, the lifetime if there is one, and the
     probabilities with which something is lost."""
     return list(filter(None, places(model, point)))
 
 
 def places(model: Model, point: Point) -> list[str]:
-    """Returns the keys of a point's rates, the lifetime and the probabilities, whether or not they play a part: empty
-    texts stand for those that do not."""
+    """Returns the keys of a point's rates, the lifetime and the probabilities, whether or not they matter: empty texts
+    stand for those that do not."""
     rates = [f"rates.{action.name}" if may_happen(model, action, point.values) else "" for action in model.actions]
     lifetime = LIFETIME if point.lifetime < math.inf else ""
     of = [key_of(name) if name != MESSAGE_LOSS or loses_messages(model) else "" for name in loss_names(model)]
@@ -108,7 +108,7 @@ def key_of(name: str) -> str:
 
 
 def solve(model: Model, point: Point, moves: Moves) -> Solved:
-    """Returns what the steps of a point's head say; without a path to a loss, elasticities are not known."""
+    """Returns the results of the steps of a point's head; without a path to a loss, elasticities are not known."""
     chain, num_actions = moves.chain, len(model.actions)
     visits = absorption.visits(chain, moves.parts)
     p_lost, p_leaves = float(visits[moves.is_lost].sum()), float(visits[-1])
@@ -162,7 +162,7 @@ def _of_probabilities(model: Model, point: Point, moves: Moves, vectors: _Vector
 
 
 def _most_steps(model: Model, action: int, point: Point) -> float:
-    """How often an action can happen in a lifetime at most, on average."""
+    """Bound of the mean number of times that an action happens in a lifetime."""
     shared = model.actions[action].shared
     groups = 1 if shared == EVERYTHING else num_words(model)[action] * (64 // shared)
     rate = float(point.rates.get(model.actions[action].name, 1.0))
@@ -170,7 +170,7 @@ def _most_steps(model: Model, action: int, point: Point) -> float:
 
 
 def _beyond(most_steps: float) -> float:
-    """What so many steps outside of a head can add at most, or take off: half of E|S|."""
+    """The most that steps outside of a head can add or take off, by a bound of their number: half of E|S|."""
     return min(math.sqrt(most_steps) / 2.0, most_steps)
 
 
@@ -189,7 +189,7 @@ def _elasticity(parts: _Parts, p_lost: float, p_leaves: float) -> Elasticity:
 
 
 def faults_of(model: Model, times: Sequence[float], messages: float) -> dict[str, float]:
-    """Returns how often each kind of fault is met, if each action happens so often and so many messages are lost."""
+    """Returns the mean number of times that each kind of fault is met, given `times` by action and lost `messages`."""
     found: dict[str, float] = {}
     for action, often in zip(model.actions, times, strict=False):
         if action.fault and often > 0.0:
@@ -198,6 +198,6 @@ def faults_of(model: Model, times: Sequence[float], messages: float) -> dict[str
 
 
 def _messages(model: Model, moves: Moves) -> np.ndarray:
-    """By step, the messages that are lost."""
+    """Number of messages that are lost, by step."""
     sends = np.array([*(loss == 0 for loss in losses(model)), False])
     return np.where(sends[moves.action], moves.lost, 0)

@@ -1,4 +1,4 @@
-"""Which of the files that somebody names are of which kind: told by what is in them, not by what they are called."""
+"""Input files sorted by kind: CSV files by their columns, others by how their names end."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -26,7 +26,7 @@ class Files(NamedTuple):
 
 
 def sorted_out(data: Sequence[Path], told: Told) -> Files:
-    """Returns the files that are named, and those in the folders that are, by kind; tells of what is of none.
+    """Returns the files of `data`, and those in its folders, by kind; adds files of no kind to `told`.
 
     Raises ConfigError if a file or folder is not there, or if none of the files is of a known kind.
     """

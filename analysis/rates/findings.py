@@ -1,4 +1,4 @@
-"""What data say of a protocol's figures: posteriors by key, beside what a profile says without these data."""
+"""Findings from data on a protocol's figures: posteriors by key, beside what a profile says without these data."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from quorisk.kernels.protocols import evidence
 from quorisk.kernels.protocols.evidence import Evidence
 
 ANY, FLEET = "any", "fleet"
-"""Whose failure rate a profile is to have: that of a model not among these drives, or of all of them together."""
+"""Drives whose failure rate a profile takes: a model that is not among these, or all of them together."""
 
 EVENTS = "cluster.events."
 OF_CLUSTER = {
@@ -26,11 +26,11 @@ OF_CLUSTER = {
     evidence.BATCH_LOSSES: f"{EVENTS}nodes_lost_together.per_year",
     evidence.LOST_IN_BATCH: f"{EVENTS}nodes_lost_together.p_lost",
 }
-"""By kind, the key of [cluster] that it tells, whatever the protocol."""
+"""The key of [cluster] that each kind of data gives, whatever the protocol."""
 
 
 class Finding(NamedTuple):
-    """What data say of a kind, and of the key that it tells."""
+    """The posterior from data of one kind, and the key that it gives."""
 
     observed: Observed
     key: str
@@ -38,17 +38,17 @@ class Finding(NamedTuple):
     known: Known
     """The rate a second, or the probability."""
     default: Stated | None
-    """What the profile says of the key without these data."""
+    """The profile's figure for the key without these data."""
     why: str
-    """How it was found, or why no key follows: for people."""
+    """Words on how it was found, or on why no key follows."""
 
 
 def findings(
     observed: Sequence[Observed], fleet: Fleet | None, of: str, told_by: Evidence, defaults: Mapping[str, Stated | None]
 ) -> list[Finding]:
-    """Returns what data say, by kind. `defaults` has what is said without them of each figure of the protocol.
+    """Returns the findings from data, by kind. `defaults` has the profile's figures without them, by key.
 
-    Where two kinds tell the same key, `told_by` names the better one first, and the other tells none. Raises
+    Where two kinds give the same key, `told_by` names the better one first, and the other gives none. Raises
     ConfigError if `of` is neither ANY nor FLEET nor one of the fleet's models.
     """
     each: list[tuple[Observed, Known, str]] = [(one, one.known, "all counts together") for one in observed]
@@ -68,7 +68,7 @@ def findings(
 
 
 def _unused(key: str, of_cluster: str, defaults: Mapping[str, Stated | None], taken: Mapping[str, str]) -> str:
-    """Why a kind's key is not told by it; empty if it is."""
+    """Reason why a kind does not give its key; empty if it does."""
     if not key:
         return f"tells {of_cluster} alone" if of_cluster else "no figure of this protocol follows"
     if key not in defaults:
@@ -77,7 +77,7 @@ def _unused(key: str, of_cluster: str, defaults: Mapping[str, Stated | None], ta
 
 
 def _of_drives(fleet: Fleet, of: str) -> Iterator[tuple[Observed, Known, str]]:
-    """Drive failures, and whose rate it is that they tell."""
+    """Drive failures, the posterior of a rate, and words on the drives whose rate it is."""
     groups = fleet.groups if of in (ANY, FLEET) else _of_model(fleet.groups, of)
     days = total(groups)
     last_day = days.first_day + len(days.events) - 1

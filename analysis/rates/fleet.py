@@ -28,7 +28,7 @@ class Drives(NamedTuple):
 
     model: str
     capacity: int
-    """Bytes; 0 if no drive told."""
+    """Bytes; 0 if no row has them."""
     series: Series
     """Failures, and drive-days."""
 
@@ -37,13 +37,13 @@ class Fleet(NamedTuple):
     """All drives of some files."""
 
     groups: tuple[Drives, ...]
-    """By model and capacity, sorted."""
+    """Drives by model and capacity, sorted."""
     num_drives: int
     told: Told
 
 
 def fleet_of(runs: pa.Table) -> Fleet:
-    """Returns the fleet, or the part of one, whose drives' runs these are; of a drive all runs have to be there."""
+    """Returns the fleet, or the part of one, with the drives of these runs: they have to have all runs of a drive."""
     told: Told = {}
     if not runs.num_rows:
         return Fleet((), 0, told)
@@ -73,7 +73,7 @@ def fleet_of(runs: pa.Table) -> Fleet:
 
 
 def added(parts: Iterable[Fleet]) -> Fleet:
-    """Returns the fleet of parts that have no drive in common, and tells of days of which half seems to be missing."""
+    """Returns the fleet of parts that have no drive in common, and reports days of which half seems to be missing."""
     parts = list(parts)
     groups: dict[tuple[str, int], Series] = {}
     for part in parts:
@@ -96,7 +96,7 @@ def total(groups: Sequence[Drives]) -> Series:
 
 
 def tell_half_days(told: Told, series: Series) -> None:
-    """Tells of days with far fewer drives than the days around them; a fleet that is growing or shrinking is none."""
+    """Reports days with far fewer drives than the days around them, but none because a fleet grows or shrinks."""
     drives, days = series.exposure, len(series.exposure)
     for day in range(days):
         around = [drives[max(0, day - _AROUND_DAYS) : day], drives[day + 1 : day + 1 + _AROUND_DAYS]]
@@ -114,7 +114,7 @@ def _drives(runs: pa.Table) -> tuple[np.ndarray, pa.Table]:
 
 
 def _last_day_before(drive: np.ndarray, last: np.ndarray) -> np.ndarray:
-    """Of each run, the last day of its drive's runs before it; -1 for a drive's first run."""
+    """Last day of the earlier runs of a run's drive, by run; -1 for a drive's first run."""
     step = int(last.max()) + 2  # so far apart that no drive's days reach the next drive's
     reached = np.maximum.accumulate(drive * step + last)
     before = np.append(-1, reached[:-1] - drive[1:] * step)
@@ -142,7 +142,7 @@ def _capacities(told: Told, drive: np.ndarray, runs: pa.Table) -> np.ndarray:
 
 
 def _groups(drives: pa.Table, capacity: np.ndarray, told: Told) -> tuple[np.ndarray, list[tuple[str, int]]]:
-    """Of each drive the number of its model and capacity, and what each of these is."""
+    """Index of each drive's model and capacity, and the list of these pairs."""
     serials, models = drives["serial"].combine_chunks(), drives["model"].to_pylist()
     same = np.flatnonzero(serials[1:].to_numpy(zero_copy_only=False) == serials[:-1].to_numpy(zero_copy_only=False))
     tell(told, MODELS, len(same), serials[int(same[0])].as_py().decode("utf-8", "replace") if len(same) else "")

@@ -32,7 +32,7 @@ ONE_OUTAGE_S = 3600.0
 _ALL = 0.9
 """Part of the nodes watched that an outage has to list, as their number is an average."""
 _A_LEDGERS_PART = 0.5
-"""Of a repair, on average, until a ledger's copies are made: one after another is."""
+"""Mean fraction of a repair after which a ledger's copies are made: ledgers are repaired one after another."""
 UNREADABLE = Odd("incidents that cannot be read", "left out")
 BACKWARDS = Odd("incidents that end before they start, as of a clock that was set", "left out")
 OUTSIDE = Odd("incidents that start before the time watched, or after it", "left out")
@@ -43,15 +43,15 @@ _SAID = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0":
 
 
 class Watched(NamedTuple):
-    """What was watched, whether or not anything happened."""
+    """Nodes and time that were watched, whether or not anything happened."""
 
     nodes: float
-    """How many nodes, on average."""
+    """Mean number of nodes."""
     since_s: float
     """Unix time; so is `until_s`, when watching ended."""
     until_s: float
     racks: int = 0
-    """How many racks they are in; 0 if that is not known."""
+    """Number of racks of the nodes; 0 if unknown."""
     is_complete: bool = False
     """Whether the lists have all incidents of every kind: what is not in them did not happen."""
 
@@ -63,7 +63,7 @@ class Incident(NamedTuple):
     node: str
     start_s: float
     end_s: float
-    """When it was over, or watching ended if it was not."""
+    """Unix time at which it was over, or watching ended if it was not."""
     is_over: bool
     data_lost: bool
     has_time: bool = True
@@ -73,7 +73,7 @@ class Incident(NamedTuple):
 
 
 def read(paths: Iterable[Path], watched: Watched, told: Told) -> list[Observed]:
-    """Returns what lists of incidents count, and tells what was odd in them.
+    """Returns the counts of lists of incidents, and adds oddities in them to `told`.
 
     Raises ConfigError if a list has lines and none of them counts, or if it cannot be read.
     """
@@ -125,7 +125,7 @@ def _counting(path: Path, watched: Watched, told: Told) -> list[Incident]:
 
 
 def _is_whole(outage: Sequence[Incident], watched: Watched, told: Told) -> bool:
-    """Whether an outage has a line for each node watched; if not, how many came back cannot be known, and is told."""
+    """Whether an outage has a line for each node watched. If not, it is reported: nodes that came back are unknown."""
     listed = len({each.node for each in outage})
     is_whole = listed >= _ALL * watched.nodes
     where = f"{datetime.fromtimestamp(outage[0].start_s, UTC):%Y-%m-%d %H:%M}: {listed} of {watched.nodes:g}"
@@ -193,7 +193,7 @@ def _outages(incidents: Sequence[Incident]) -> list[list[Incident]]:
 
 
 def _in_time(kind: Kind, lines: Sequence[Incident | Loss], watched: Watched, number: float, source: str) -> Observed:
-    """Incidents in the time that so many nodes, or one cluster, were watched."""
+    """Incidents in the time for which `number` nodes, or one cluster, were watched."""
     days = np.arange(day_of(watched.since_s), day_of(watched.until_s - 1e-6) + 1)
     seconds = np.minimum(watched.until_s, (days + 1) * DAY_S) - np.maximum(watched.since_s, days * DAY_S)
     happened = [day_of(each.start_s) for each in lines]

@@ -1,4 +1,4 @@
-"""What metrics of nodes and of logs tell, counted in series of samples (`prometheus`).
+"""Counts from metrics of nodes and of logs, in series of samples (`prometheus`).
 
 METRICS is the table of docs/rates.md. A metric has one name there, whichever exporter named it.
 """
@@ -30,24 +30,24 @@ _MS = 1e-3
 
 
 class Metric(NamedTuple):
-    """A metric that tells of something: a row of docs/rates.md."""
+    """A metric that counts something: a row of docs/rates.md."""
 
     name: str
     of: str
-    """What exports it."""
+    """The exporter of the metric."""
     kinds: tuple[Kind, ...]
     how: str
-    """How it is counted."""
+    """Words on how it is counted."""
     tells: Callable[..., Iterator[Observed]]
-    """`tells(metric, found, told)`: what was counted, and in what."""
+    """`tells(metric, found, told)` yields the events counted, and the exposure that they are counted in."""
     beside: str = ""
     """Another metric that is needed."""
     ways: tuple[str, ...] = ("begin", "end")
-    """Of spells: which of their ends each kind counts."""
+    """The end of a spell that each kind counts: where it begins, or where it ends."""
 
 
 def read(paths: Iterable[Path], told: Told) -> list[Observed]:
-    """Returns what saved range queries count, and tells what was odd in them."""
+    """Returns the counts of saved range queries, and adds oddities in them to `told`."""
     known = {name for each in METRICS for name in (each.name, each.beside)}
     found = prometheus.read(paths, known.__contains__, told)
     observed: list[Observed] = []
@@ -130,7 +130,7 @@ def _evicted(metric: Metric, found: Found, told: Told) -> Iterator[Observed]:
 
 
 def _ledgers(metric: Metric, found: Found, told: Told) -> Iterator[Observed]:
-    """Until all ledgers are whole again; one of them waits for half of that, on average."""
+    """Spells until all ledgers are whole again; one ledger waits for half of a spell, on average."""
     spells = (Spells(each, each.values == 0) for each in found[metric.name])
     yield from _begun_and_ended(metric, spells, told, 0.5)
 
@@ -161,7 +161,7 @@ def _at(times: np.ndarray, samples: Samples) -> np.ndarray:
 
 
 def _increase(samples: Samples, told: Told) -> np.ndarray:
-    """How much a counter went up from each sample to the next."""
+    """Increase of a counter from each sample to the next."""
     step = np.diff(samples.values)
     tell(told, RESETS, int((step < 0).sum()), str(samples))
     return np.where(step < 0, samples.values[1:], step)
@@ -174,7 +174,7 @@ def _counted(
     amount: Callable[[Samples], np.ndarray],
     told: Told,
 ) -> Iterator[Observed]:
-    """What counters add up to, in the amount that other series, or the same, add up to."""
+    """Events, the increase of `counters`, in an exposure, the `amount` of `spans`: other series, or the same."""
     days = [_days(each) for each in (*counters, *spans)]
     events = [*(np.rint(_increase(each, told)) for each in counters), *map(_nothing, spans)]
     exposure = [*map(_nothing, counters), *map(amount, spans)]
@@ -195,7 +195,7 @@ def _restarts(metric: Metric, found: Found, told: Told) -> Iterator[Observed]:
 
 
 def _of_cluster(metric: Metric, found: Found, told: Told) -> Iterator[Observed]:
-    """Of processes of which one at a time counts."""
+    """Events of processes that take turns, in the time of the longest series."""
     longest = max(found[metric.name], key=lambda samples: float(np.ptp(samples.times)))
     yield from _counted(metric, found[metric.name], [longest], _lasted, told)
 
@@ -322,4 +322,4 @@ METRICS = (
         "replication_worker_rereplicate_sum",
     ),
 )
-"""In the order in which they are believed, where two tell the same."""
+"""All metrics; where two count the same, the earlier one is believed."""

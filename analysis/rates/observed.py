@@ -1,4 +1,4 @@
-"""What data count: things of a kind that happened, day by day, and what they are counted in."""
+"""Counts from data: events of a kind, day by day, and the exposure that they are counted in."""
 
 from collections.abc import Iterator
 from datetime import date, timedelta
@@ -18,17 +18,17 @@ _MOST_MONTHS, _MOST_QUARTERS = 15, 24
 
 
 class Series(NamedTuple):
-    """What was counted each day, one day after the other."""
+    """Counts of consecutive days."""
 
     first_day: int
     """Days since 1970."""
     events: np.ndarray
     """float64[days], whole numbers: no sum of them wraps around."""
     exposure: np.ndarray
-    """float64[days]: what events are counted in, in seconds, days or trials."""
+    """float64[days], in seconds, days or trials."""
 
     def plus(self, other: "Series") -> "Series":
-        """Returns both together."""
+        """Returns the sum of both, day by day."""
         first = min(self.first_day, other.first_day)
         last = max(each.first_day + len(each.events) for each in (self, other))
         events, exposure = np.zeros(last - first), np.zeros(last - first)
@@ -39,7 +39,7 @@ class Series(NamedTuple):
         return Series(first, events, exposure)
 
     def scaled(self, factor: float) -> "Series":
-        """Returns it with the exposure in another unit."""
+        """Returns the series with its exposure multiplied by `factor`, for another unit."""
         return self._replace(exposure=self.exposure * factor)
 
 
@@ -53,13 +53,13 @@ class Period(NamedTuple):
 
 
 class Observed(NamedTuple):
-    """What was counted of a kind."""
+    """Counts of one kind."""
 
     kind: Kind
     series: Series
-    """In seconds, or in trials if the kind is."""
+    """Counts by day; the exposure is in trials if the kind's is, else in seconds."""
     source: str
-    """Where that comes from, for people."""
+    """Source of the counts, in words."""
 
     @property
     def events(self) -> int:
@@ -71,7 +71,7 @@ class Observed(NamedTuple):
 
     @property
     def amount(self) -> str:
-        """What events were counted in, for people."""
+        """The exposure in words."""
         if self.kind.in_trials:
             return f"{self.exposure:,.0f} {self.kind.counted_in}"
         if self.kind == DRIVE_FAILURES:
@@ -85,7 +85,7 @@ class Observed(NamedTuple):
 
 
 def posterior(kind: Kind, events: int, exposure: float) -> Gamma | Beta:
-    """Returns what so many events in an exposure tell of a kind's rate, or of its probability."""
+    """Returns the posterior of a kind's rate, or of its probability, by its events in an exposure."""
     return (Beta if kind.in_trials else Gamma)(events, exposure)
 
 

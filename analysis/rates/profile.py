@@ -18,12 +18,12 @@ from quorisk.kernels.errors import ConfigError
 from quorisk.say.quantities import digits, say_rate
 
 _SCOPES = {"rack_lost": "rack", "nodes_lost_together": "batch"}
-"""What the nodes have in common that an event of the data took; an outage's is what files say."""
+"""Scopes of the events in data: what the nodes of one have in common. Experiment files give that of outages."""
 _UNITS = (("days", DAY_S), ("h", 3600), ("s", 1))
 
 
 def write(answer: Answer, path: Path, command: str) -> None:
-    """Writes the profile that data make, dated today; `command` is what made it. Raises ConfigError if nothing can be
+    """Writes the profile from data, dated today; `command` is the command line. Raises ConfigError if nothing can be
     written there, and RunError if the disk has no room for it.
     """
     try:
@@ -34,7 +34,7 @@ def write(answer: Answer, path: Path, command: str) -> None:
 
 
 def written(answer: Answer, command: str, day: date) -> str:
-    """Returns the profile's text: the figures that data tell, and for all others the profile that it goes on from."""
+    """Returns the profile's text: the figures that data give, and the name of the profile with all others."""
     base, found = answer.base, [each for each in answer.findings if each.key]
     keys = [each.key for each in found]
     lines = [
@@ -58,8 +58,8 @@ def written(answer: Answer, command: str, day: date) -> str:
 
 
 def _of_cluster(findings: Sequence[Finding]) -> dict[str, Finding]:
-    """What is told of [cluster], in files that have it, beside a key of the protocol; of two kinds, the first. Of an
-    event both figures are, or none: a file without such an event would lack the other."""
+    """Findings on [cluster], for files that have it, by its keys; if two kinds give one key, the first. An event has
+    both figures or none: a file without such an event would lack the other."""
     found: dict[str, Finding] = {}
     for each in findings:
         if key := OF_CLUSTER.get(each.observed.kind):

@@ -2,7 +2,7 @@
 
 A metric is known by its `__name__` or, where a query's function took that away, by the name of its file. Files of one
 metric may follow each other in time, since Prometheus answers at most 11,000 samples at a time. Samples and series that
-cannot be used are left out and told.
+cannot be used are left out and reported.
 """
 
 import json
@@ -44,7 +44,7 @@ _BEAN = re.compile(r"(kafka_.+)_(value|count)(_total)?")
 
 
 class Samples(NamedTuple):
-    """A series: what a metric was, for one set of labels."""
+    """The series of a metric for one set of labels."""
 
     name: str
     labels: Mapping[str, str]
@@ -62,7 +62,7 @@ Found = Mapping[str, Sequence[Samples]]
 
 
 def read(paths: Iterable[Path], is_known: Callable[[str], bool], told: Told) -> Found:
-    """Returns the series of metrics that are known, each in order of time, and tells what was odd in the files."""
+    """Returns the series of known metrics, each in order of time, and adds oddities in the files to `told`."""
     parts = (part for path in paths for part in _parts(path, is_known, told))
     found: dict[str, list[Samples]] = defaultdict(list)
     for samples in _joined(parts, told):

@@ -1,4 +1,4 @@
-"""Rolls: an operator restarts all nodes of a cluster, one after another. They are found in when nodes were up."""
+"""Rolls: an operator restarts all nodes of a cluster, one after another. The times when nodes were up show them."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ from quorisk.analysis.rates.prometheus import Samples
 from quorisk.kernels.protocols import evidence
 
 _FEWEST = 3
-"""Nodes of a cluster: two that stop in a row may do so by chance."""
+"""Fewest nodes of a cluster that has rolls: two that stop in a row may do so by chance."""
 _WAIT_S = 3600.0
 """The longest time from a node's return to the next one's stop."""
 
@@ -66,7 +66,7 @@ def steps_outside(node: Samples, rolled: Sequence[Stop]) -> np.ndarray:
 
 
 def counted(clusters: Sequence[Sequence[Samples]], source: str) -> Iterator[Observed]:
-    """Yields how often rolls begin, how long their next restart waits, and how long a restart takes."""
+    """Yields the rolls in the time watched, the restarts in the time waited for them, and the ends of restarts."""
     watched = [nodes for nodes in clusters if len(nodes) >= _FEWEST]
     if not watched:
         return

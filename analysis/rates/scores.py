@@ -1,4 +1,4 @@
-"""By how much a probability of loss that was counted changes with each rate: the mean score of the losing runs.
+"""Elasticities of a probability of loss that was counted in each rate: the mean score of the losing runs.
 
 A run takes step k with the odds r[k] times its groups, by the sum of all rates. So the derivative of the logarithm of
 a run's probability in log r[k], its score, is the sum over its steps of 1 for a step of k less the odds of one; in the
@@ -25,29 +25,29 @@ from quorisk.kernels.paths import Path
 from quorisk.kernels.rule import groups, loss_names, losses
 
 FEWEST_LOSSES, MOST_LOSSES = 30, 500
-"""Losing runs without which nothing is said, and of which no more are made again."""
+"""Fewest losing runs for elasticities, and most losing runs that are made again."""
 MOST_RUNS = 1 << 20
-"""Runs that are made at most to see which of them lose data."""
+"""Most runs that are made to see which of them lose data."""
 UNSEEN = 3.0
-"""By the rule of three, what none of n runs did is done by less than 3 / n of all, with 95 %; a step of it moves a
-score by 1."""
+"""Rule of three: if none of n runs did something, less than 3 / n of all do, with 95 %. A step of it moves a score
+by 1."""
 
 
 class Counted(NamedTuple):
-    """What losing runs say."""
+    """Results from losing runs."""
 
     runs: int
     """The runs that were made, in order."""
     losses: int
-    """How many of them lost data."""
+    """Number of these runs that lost data."""
     hidden: int
-    """How many were cut off, and might have lost data later."""
+    """Number of these runs that were cut off, and might have lost data later."""
     elasticities: dict[str, Elasticity]
-    """By key, as in `elasticities.Solved`; empty if fewer than FEWEST_LOSSES runs lost data."""
+    """Elasticities by key, as in `elasticities.Solved`; empty if fewer than FEWEST_LOSSES runs lost data."""
     actions: dict[str, float]
-    """How often each action happened in them, on average: those that did."""
+    """Mean number of times that an action happened in a losing run, if above 0."""
     faults: dict[str, float]
-    """By kind of fault."""
+    """Mean number of times that a losing run met each kind of fault."""
 
 
 def count(
@@ -58,7 +58,7 @@ def count(
     confidence: float,
     progress: Callable[[int], None] | None = None,
 ) -> Counted:
-    """Returns what those of these runs that lose data, the first MOST_LOSSES of them, say of a point without a horizon.
+    """Returns results for a point without a horizon from the first MOST_LOSSES of these runs that lose data.
 
     Intervals are those of a mean, and wider by UNSEEN / losses: what happens on so small a part of the losing runs may
     be on none of these. `progress` is called with the number of losing runs made again since its last call.
@@ -90,7 +90,7 @@ def count(
 
 
 def _scored(model: Model, point: Point, path: Path) -> tuple[list[float], list[int], int]:
-    """The scores of a run (`elasticities.places`), how often each action happened, and the messages that were lost."""
+    """The scores of a run (`elasticities.places`), the number of times of each action, and of messages lost."""
     params, rates = model.make_params(point.values), list(rates_in_force(model, point).values())
     p_lost = [point.p_lost(name) for name in loss_names(model)]
     scores, of_losses = np.zeros(len(rates) + 1), [0.0] * len(p_lost)

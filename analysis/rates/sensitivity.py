@@ -1,4 +1,4 @@
-"""How much losses depend on each rate and probability of a configuration, and by which method that is found.
+"""Sensitivity of losses to each rate and probability of a configuration, and the method by which it is found.
 
 A design's likeliest paths are solved, or all of them, and elasticities follow exactly (`elasticities`). If too much is
 left out of them, the runs that lose data are counted, and elasticities estimated (`scores`). Else they are not known.
@@ -27,9 +27,9 @@ from quorisk.kernels.states.likeliest import Likeliest, likeliest
 from quorisk.kernels.states.moves import MOVE_BYTES, Moves, moves_of
 
 CERTAIN = 1e-9
-"""F by L at which a head is certain enough, if memory allows: what is left out changes no digit that is printed."""
+"""F/L at which a head is certain enough, if memory allows: what is left out changes no digit that is printed."""
 MOVES_A_TRANSITION = 4
-"""A head's steps one by one are about so many times its transitions."""
+"""Approximate number of a head's single steps for each of its transitions."""
 MEMORY = 1 << 30
 COUNTED, UNKNOWN = "score of losing runs", "not known"
 
@@ -38,11 +38,11 @@ class Path(NamedTuple):
     """The likeliest path to a loss."""
 
     share: float
-    """Of all losses, those that come by it, or by one that only differs in which of things that are alike do what."""
+    """Fraction of all losses that come by it, or by a path that differs only in which of several equal things act."""
     steps: list[dict[str, Any]]
     """Each with `action`, `instance`, `lost` (a mask) and `words`."""
     verdict: str
-    """What is lost then."""
+    """Words on what is lost."""
 
 
 class MadeOf(NamedTuple):
@@ -50,11 +50,11 @@ class MadeOf(NamedTuple):
 
     faults: list[str]
     share: float
-    """Of all losses that were solved."""
+    """Fraction of all losses that were solved."""
 
 
 class Sensitivity(NamedTuple):
-    """What the losses of one configuration depend on."""
+    """Sensitivity of the losses of one configuration."""
 
     protocol: str
     point_id: str
@@ -65,9 +65,9 @@ class Sensitivity(NamedTuple):
     low: float
     high: float
     method: str
-    """By which elasticities were found; `not known` if they were not."""
+    """Method by which elasticities were found; `not known` if they were not."""
     confidence: float | None
-    """Of intervals; None if they hold for certain."""
+    """Confidence of intervals; None if they hold for certain."""
     values: dict[str, float]
     """The rates, probabilities and the lifetime, by key."""
     elasticities: dict[str, float | None]
@@ -75,11 +75,11 @@ class Sensitivity(NamedTuple):
     intervals: dict[str, tuple[float, float] | None]
     """Ends of intervals of these; None if nothing bounds them."""
     actions: dict[str, float]
-    """How often each action happens on a run that loses data, on average."""
+    """Mean number of times that each action happens on a run that loses data."""
     faults: dict[str, float]
-    """How often such a run meets each kind of fault."""
+    """Mean number of times that such a run meets each kind of fault."""
     losses_by_faults: list[MadeOf]
-    """What losses are made of, the most first, where they were solved. Where they were counted, an estimate tells."""
+    """Losses by the faults met, the most first, where they were solved. Where they were counted, see `Estimate`."""
     likeliest_path: Path | None
     assumptions: list[str]
 
@@ -101,8 +101,8 @@ def weigh(
     solving: Callable[[int, int], None] | None = None,
     certain: float = CERTAIN,
 ) -> Weighed | None:
-    """Returns the head of an experiment's one point, grown until F by L is `certain`, or memory ends; None if there is
-    none. `solving` is told of its transitions, and how many there may be.
+    """Returns the head of an experiment's one point, grown until F/L is `certain`, or memory ends; None if there is
+    none. `solving` is called with its transitions so far, and with the number that it may have.
     """
     model, point, run = experiment.model, only_point(experiment).point, experiment.run
     if not rare.applies(point, run):
@@ -122,10 +122,10 @@ def sensitivity(
     progress: Callable[[int], None] | None = None,
     solving: Callable[[int, int], None] | None = None,
 ) -> Sensitivity:
-    """Returns what the losses of an experiment's one point depend on.
+    """Returns the sensitivity of the losses of an experiment's one point.
 
-    `progress` is told of losing runs that were made again, `solving` of a head's transitions, and how many there may
-    be. Raises ConfigError if there are several points.
+    `progress` is called with the number of losing runs made again since its last call, `solving` as by `weigh`. Raises
+    ConfigError if there are several points.
     """
     weighed = weigh(experiment, memory_bytes, solving)
     if weighed and weighed.solved.leaves <= rare.CERTAIN * weighed.solved.lost:
@@ -221,10 +221,10 @@ def _told(experiment: Experiment, found: Likeliest, p_lost: float) -> Path:
 
 
 def rows(found: Sensitivity, experiment: Experiment) -> list[dict[str, Any]]:
-    """Returns what a tornado shows: a row for each key, without an elasticity if that is not known.
+    """Returns the rows of a tornado chart, one for each key, without an elasticity if that is not known.
 
-    `at_low` and `at_high` are how many times as many losses there are with the figure at the ends of 90 % of what is
-    known of it, or half and twice as high if that is not `stated`, as long as the elasticity stays the same.
+    `at_low` and `at_high` are the factors on losses with the figure at the ends of 90 % of what is known of it, or half
+    and twice as high if that is not `stated`, as long as the elasticity stays the same.
     """
     known = {key: each.known for point in experiment.points for key, each in unknowns(experiment, point).items()}
     return [

@@ -28,12 +28,12 @@ class Loss(NamedTuple):
     has_time: bool
     """Whether the list says the time of the day."""
     rack: str = ""
-    """Empty if the list does not tell; so is `batch`."""
+    """Empty if the list does not say; so is `batch`."""
     batch: str = ""
 
 
 def events(losses: Sequence[Loss]) -> list[list[Loss]]:
-    """Returns the losses by what took them, each event in order of time."""
+    """Returns the losses grouped by the event that took them, each group in order of time."""
     ordered = sorted(losses, key=lambda each: each.start_s)
     latest: dict[tuple[str, str], int] = {}
     pairs = []
@@ -51,7 +51,7 @@ def events(losses: Sequence[Loss]) -> list[list[Loss]]:
 
 
 def _ties(loss: Loss) -> Iterator[tuple[tuple[str, str], float]]:
-    """What a loss may have in common with others, and for how long that makes them one event."""
+    """Yields traits that a loss may share with others, each with the seconds within which sharing makes one event."""
     if loss.has_time:
         yield ("time", ""), _MINUTE_S
     if loss.has_time and loss.rack:
@@ -61,8 +61,8 @@ def _ties(loss: Loss) -> Iterator[tuple[tuple[str, str], float]]:
 
 
 def counted(losses: Sequence[Loss], nodes: float, racks: int, watched_s: float, source: str) -> Iterator[Observed]:
-    """Yields what losses of several nodes at once count, if any node was lost: which share of losses they are, and of
-    racks (if it is known how many there are) and other nodes apart, how often and which part of them was lost."""
+    """Yields counts of losses of several nodes at once, if any node was lost: their share of all losses and, for racks
+    (if their number is known) and other nodes apart, these events and the nodes lost of those that they could take."""
     if not losses:
         return
     every = events(losses)
@@ -96,6 +96,6 @@ def alone(losses: Sequence[Loss]) -> list[Loss]:
 
 
 def _by_chance(losses: Sequence[Loss], watched_s: float) -> float:
-    """How many pairs would count as one event if each loss came at a time of its own, uniform over the time watched."""
+    """Expected pairs that count as one event if each loss came at a time of its own, uniform over the time watched."""
     of = Counter((tie, within_s) for each in losses for tie, within_s in _ties(each))
     return sum(number * (number - 1) * within_s for (_, within_s), number in of.items()) / watched_s

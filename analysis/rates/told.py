@@ -1,4 +1,4 @@
-"""What was odd in data: how often, and where first. Nothing is left out of a count in silence."""
+"""Oddities in data: how often each was seen, and where first. Nothing is left out of a count in silence."""
 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
@@ -11,22 +11,22 @@ class Odd(NamedTuple):
 
     what: str
     done: str
-    """What was done about it: "left out"."""
+    """The consequence, such as "left out"."""
 
 
 class Seen(NamedTuple):
-    """How often something odd was seen."""
+    """The sightings of something odd."""
 
     times: int
     where: str
-    """The first place, for whoever wants to look; empty if there is none to tell."""
+    """The first place where it was seen; empty if there is none to give."""
 
 
 Told = dict[Odd, Seen]
 
 
 def tell(told: Told, what: Odd, times: int = 1, where: str = "") -> None:
-    """Adds that something odd was seen so many times; nothing if that is 0."""
+    """Adds `times` sightings of something odd; nothing if that is 0."""
     if times:
         before = told.get(what)
         there = before.where if before else ""
@@ -34,7 +34,7 @@ def tell(told: Told, what: Odd, times: int = 1, where: str = "") -> None:
 
 
 def together(each: Iterable[Mapping[Odd, Seen]]) -> Told:
-    """Returns what was told in several places, in the order of first appearance."""
+    """Returns the oddities of several places together, in the order of first appearance."""
     whole: Told = {}
     for one in each:
         for what, seen in one.items():
