@@ -18,6 +18,7 @@ from tests.reality.compare import compared, told
 from tests.reality.experiments import Prediction, experiments
 from tests.reality.judge import Reading, judge
 from tests.reality.load import Load, numbers_in, payload
+from tests.reality.run import trials
 from tests.reality.year import YEAR_S, Rates, losses_a_year, losses_drawn
 
 SEED = 7
@@ -180,6 +181,17 @@ time.sleep(1000)
     assert loop not in loops()
     assert "reality" not in Path("/proc/mounts").read_text()
     assert not any(str(program) in line for line in commands())
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("experiment", "loses"), [("nats_5s_all", True), ("nats_always_all", False)])
+def test_a_power_cut_takes_what_nats_had_not_synced(experiment, loses):
+    if lacking := lab.missing() or lab.missing(*experiments()[experiment].cluster().programs("")):
+        pytest.skip(lacking)
+    [row] = trials(experiment, range(1, 2), at_once=1)
+    assert row["outcome"] in ("read", "unanswered"), row
+    assert row["acked"] > 100
+    assert (row["lost"] > 0) == loses
 
 
 def loops():
