@@ -19,7 +19,7 @@ _LARGE = 1e7
 """Means from which on a binomial number is taken for its mean: it is within a thousandth of it."""
 _ALMOST_SURE = 1.0 - 1e-16
 """1 has no logarithm of what it lacks."""
-_FEW = 1e-4
+_POISSON_BELOW = 1e-4
 """Probabilities below which it is taken for a Poisson one: its variance is within this of it."""
 
 
@@ -104,7 +104,7 @@ def hit(stream, num, p, at_least_one):
     lowest = 1.0 if at_least_one else 0.0
     u = uniform(stream) * (-np.expm1(num * np.log1p(-p)) if at_least_one else 1.0)
     middle = max(lowest, np.floor(mean))
-    if p < _FEW:
+    if p < _POISSON_BELOW:
         chance, odds = math.exp(middle * np.log(max(mean, 1e-300)) - mean - math.lgamma(middle + 1.0)), 0.0
     else:
         odds = p / (1.0 - p)
