@@ -1,4 +1,4 @@
-"""How much a tick can lose at most, given how many nodes are down: in closed form, and with nothing repaired."""
+"""Upper bounds of what a tick loses, given how many nodes are down: in closed form, and with nothing repaired."""
 
 from collections.abc import Sequence
 from functools import cache, cached_property
@@ -10,18 +10,18 @@ from quorisk.kernels.cluster.setting import DISTINCT_RACKS, MOST_COPIES, TWO_RAC
 from quorisk.kernels.cluster.ticks import ANYWHERE, Past, Tick, some_nodes, ticks
 
 INCIDENTS, ENTRIES = WHAT = ("incidents", "entries")
-"""What is asked: P(anything is lost) at a tick, or the expected number of entries."""
+"""Quantities of a tick: P(anything is lost), or the expected number of entries lost."""
 
 
 class Unit(NamedTuple):
-    """A kind of what may be lost."""
+    """A kind of unit that may be lost: ledgers or thin entries."""
 
     copies: int
     worth: float
-    """Of all of them together, if each loses one write set: how many they are, or how many entries."""
+    """Number of all of them or, if entries are bounded, of the entries that they lose if each loses one write set."""
     windows: int
     only_now: bool
-    """Whether only what an outage of the whole cluster takes now can lose it."""
+    """Whether it can be lost only by what an outage of the whole cluster takes now."""
 
 
 class Bounds:
@@ -43,7 +43,7 @@ class Bounds:
 
     @cache  # noqa: B019  # lives as long as its cluster is looked at
     def on_a_set(self, copies: int) -> float:
-        """The most that the chance may be that so many random members of a write set are certain nodes."""
+        """Upper bound on the chance that `copies` random members of a write set are certain nodes."""
         cluster, ensemble = self.cluster, self.cluster.ensemble_size
         if self.known:
             counts = [0] * cluster.nodes
@@ -64,7 +64,7 @@ class Bounds:
         return around / total / comb(ensemble, copies)
 
     def expected_on_sets(self, copies: int) -> float:
-        """The same on average over nodes that are drawn, for each set of so many places that they take."""
+        """Upper bound on the same chance, averaged over nodes drawn, for each set of `copies` places that they take."""
         if not self.known:
             return self.on_a_set(copies)
         likeliest = [1.0]  # chances of certain nodes at so many places, over the ticks that these may belong to
@@ -75,11 +75,11 @@ class Bounds:
 
     @cached_property
     def _racks(self) -> set[int]:
-        """Where ticks take nodes: `Tick.rack`."""
+        """Values of `Tick.rack` of all ticks, and ANYWHERE."""
         return {ANYWHERE, *(tick.rack for tick in ticks(self.cluster)[0])}
 
     def linear(self, moments: Sequence[float], now: Tick) -> float:
-        """The bound of what a tick loses that does not stop at 1, on average over the nodes down before.
+        """Returns a bound, not capped at 1, of what a tick loses on average over the nodes down before.
 
         `moments` [k]: the expected number of sets of k of them.
         """
@@ -93,7 +93,7 @@ class Bounds:
         return value
 
     def capped(self, value: float) -> float:
-        """A probability is at most 1; entries may be any number."""
+        """Caps a probability at 1; leaves a number of entries as it is."""
         return min(1.0, value) if self.what == INCIDENTS else value
 
     def of(self, before: Sequence[Past | Tick], now: Tick) -> tuple[float, bool]:
@@ -121,7 +121,7 @@ class Bounds:
         return value
 
     def _sets(self, taken: Sequence[Past | Tick], copies: int) -> float:
-        """How many sets of so many copies these nodes hold: nodes of different ticks may be in different racks."""
+        """Number of sets of `copies` of these nodes: nodes of different ticks may be in different racks."""
         together = self.cluster.placement == DISTINCT_RACKS and not self.known
         if not together:
             return float(comb(sum(each.lost for each in taken), copies))
@@ -132,7 +132,7 @@ class Bounds:
         return sets[copies]
 
     def _by_groups(self, taken: Sequence[Past | Tick]) -> float:
-        """See `shares`: the ways to begin, by the least that one of them weighs in what is drawn."""
+        """Bound for draws that begin with a group (`groups`): the number of ways, over the least weight of one."""
         k, groups, places = self.least, len(self.known), sum(each.lost for each in taken)
         subsets = comb(self.cluster.ensemble_size, k)
         lost = sum(unit.worth * unit.windows for unit in self.units) / (groups * subsets)
@@ -147,7 +147,7 @@ class Bounds:
         return ways / lightest[k]
 
     def weight(self, rack: int, count: int) -> float:
-        """One by the chance that certain nodes are at so many certain places of a tick."""
+        """Reciprocal of the chance that certain nodes are at `count` certain places of a tick."""
         if rack > 0 and count > 0:
             return self.cluster.rack_sizes[rack] * perm(rack, count) or inf
         nodes = self.cluster.nodes if rack >= ANYWHERE else some_nodes(self.cluster, rack).nodes
@@ -155,7 +155,7 @@ class Bounds:
 
 
 def moments_of(past: Sequence[tuple[int, float]]) -> list[float]:
-    """Returns the expected numbers of sets of 0, 1, 2, ... nodes that ticks before took, of (nodes, expected ticks)."""
+    """Returns the expected numbers of sets of 0, 1, ... nodes that ticks before took, from (nodes, expected ticks)."""
     most = MOST_COPIES + 1
     rates = [0.0] + [sum(mean * comb(lost, j) for lost, mean in past) for j in range(1, most)]
     sets = [1.0]

@@ -1,7 +1,6 @@
 """Random numbers for years and for shares of strata: streams of Philox, each a function of (seed, number, purpose).
 
-A stream is an array of words; what it has given is counted in it, so that a draw depends on those before it in the same
-stream alone.
+A stream is an array of words that counts its draws, so that a draw depends only on those before it in the same stream.
 """
 
 import math
@@ -16,11 +15,11 @@ SEED, NUMBER, PURPOSE, BLOCK, SPARE, HAS_SPARE = range(6)
 YEARS, SIZES, SHARES = 1, 2, 3
 """Purposes; those from SHARES on are for shares."""
 _LARGE = 1e7
-"""Means from which on a binomial number is taken for its mean: it is within a thousandth of it."""
+"""Mean above which a binomial number is replaced by its mean: it is within a thousandth of it."""
 _ALMOST_SURE = 1.0 - 1e-16
-"""1 has no logarithm of what it lacks."""
+"""Largest probability in a logarithm of the complement, which 1 does not have."""
 _POISSON_BELOW = 1e-4
-"""Probabilities below which it is taken for a Poisson one: its variance is within this of it."""
+"""Probability below which a binomial number is drawn as a Poisson one: their variances differ by this share at most."""
 
 
 def new_stream() -> np.ndarray:
@@ -67,8 +66,8 @@ def exponential(stream):
 
 @jitable_apart
 def others(stream, num, first, among, chosen, at, marks):
-    """Writes `num` different ones of `first` to first + among - 1 that are not marked to `chosen` from `at` on, and
-    marks them (int64, by what may be chosen)."""
+    """Draws `num` different numbers of `first` to first + among - 1 that are not marked, writes them to `chosen` from
+    `at` on, and marks them (`marks` is int64 by number)."""
     for i in range(at, at + num):
         one = first + below(stream, among)
         while marks[one]:
@@ -80,21 +79,21 @@ def others(stream, num, first, among, chosen, at, marks):
 @jitable
 def log_none(num, p):
     """The logarithm of P(none of `num` is hit), each with probability p. A number that is not whole is a mean: one more
-    is there as often as its fraction says, so that no more are hit on average than num p."""
+    is there with its fraction as probability, so that no more are hit on average than num p."""
     whole, p = np.floor(num), min(p, _ALMOST_SURE)
     return whole * np.log1p(-p) + np.log1p(-(num - whole) * p)
 
 
 @jitable
 def whole_number(stream, num):
-    """How many of a mean number are there."""
+    """Draws a whole number with the mean `num`; from _LARGE on rounds down."""
     whole = np.floor(num)
     return whole + 1.0 if num < _LARGE and num > whole and uniform(stream) < num - whole else whole
 
 
 @jitable_apart
 def hit(stream, num, p, at_least_one):
-    """A binomial number, a float: how many of `num` are hit that each are with probability p; if `at_least_one`, given
+    """Draws a binomial number, a float: how many of `num` are hit, each with probability p; if `at_least_one`, given
     that it is not 0."""
     if p >= 1.0:
         return num

@@ -1,4 +1,4 @@
-"""What nodes take with them that are down at once: the chances that a ledger, and a thin entry, are newly lost.
+"""Losses by nodes that are down at once: the chances that a ledger, and a thin entry, are newly lost.
 
 Compiled code calls these functions, and Python may: nothing in them allocates.
 """
@@ -30,17 +30,17 @@ class Down(NamedTuple):
     """Nodes that are down: first those that were down before, then those that a tick takes now."""
 
     node: np.ndarray  # int64
-    share: np.ndarray  # float64, of its copies that are not made anew yet
+    share: np.ndarray  # float64, the share of its copies that are not made anew yet
 
 
 class Found(NamedTuple):
-    """What `fate` writes, and where it works."""
+    """Results of `fate`, and its working memory."""
 
     hit: np.ndarray  # float64 by kind: P(a unit newly loses something)
     sets: np.ndarray  # float64 [j]: P(a ledger newly loses j write sets)
     missing: np.ndarray  # float64 [new, old, alive]: weights of ensembles by members
     part: np.ndarray  # float64 [new, old, alive]: the same of one cell
-    shares: np.ndarray  # float64 [missing, there]: those of its nodes that were down before
+    shares: np.ndarray  # float64 [missing, there]: weights of a cell's nodes that were down before
     rest: np.ndarray  # float64 [j]: ways to take j members from cells that have no node down
     rings: np.ndarray  # float64 by ring
     fills: np.ndarray  # float64 by mask
@@ -49,14 +49,14 @@ class Found(NamedTuple):
 
 
 def kinds_of(units: Units) -> Kinds:
-    """Returns the kinds of what a cluster may lose as compiled code takes them."""
+    """Returns a cluster's units as arrays for compiled code."""
     return Kinds(
         np.array(units.number), np.array(units.entries), np.array(units.in_outages_only, np.bool_), min(units.copies)
     )
 
 
 def room_for(law: Law, kinds: Kinds) -> Found:
-    """Returns where `fate` works; each thread needs its own."""
+    """Returns working memory for `fate`; each thread needs its own."""
     cube = (_SIDE, _SIDE, _SIDE)
     groups = max(len(law.size), law.num_groups)
     return Found(
@@ -75,7 +75,7 @@ def room_for(law: Law, kinds: Kinds) -> Found:
 
 @jitable_apart
 def fate(law, kinds, down, old, num, outage, found):
-    """Writes `found.hit` and `found.sets`, when of the `num` nodes down all but the first `old` are lost now.
+    """Writes `found.hit` and `found.sets` for `num` nodes down, of which all but the first `old` are lost now.
 
     Returns log P(no ledger is hit), log P(nothing is hit), and the expected number of entries that are lost. `outage`
     says that it is one of the whole cluster, and takes writers as well.
@@ -113,7 +113,7 @@ def choose(n, k):
 
 @jitable_apart
 def _add(law, kinds, new, old, chance, outage, found):
-    """Adds up what is lost of an ensemble that has so many members newly missing, and missing before."""
+    """Adds, times `chance`, the losses of an ensemble with `new` members newly missing and `old` missing before."""
     for j in range(1, law.ensemble + 1):
         found.sets[j] += chance * law.newly[new, old, j]
     for i in range(1, len(kinds.number)):
@@ -200,7 +200,7 @@ def _by_pool(law, kinds, down, old, num, outage, found):
 
 @jitable
 def _joined(a, b, c, cap, found):
-    """The ways to take so many members from the cells so far and from one more."""
+    """Number of ways to take members newly missing, missing before and there from the cells so far and one more."""
     ways = 0.0
     for p in range(min(a, cap) + 1):
         for q in range(min(b, cap - p) + 1):
@@ -211,8 +211,8 @@ def _joined(a, b, c, cap, found):
 
 @jitable
 def _from_others(law, nodes, small, met, num):
-    """The ways to take so many members from cells that have no node down: all but `met` cells, `nodes` in all, `small`
-    of them among the smaller ones."""
+    """Number of ways to take `num` members from cells that have no node down: all but `met` cells, `nodes` in all,
+    `small` of them among the smaller ones."""
     if law.cap > 1:
         return choose(law.nodes - nodes, num)
     ways = 0.0
@@ -225,7 +225,7 @@ def _from_others(law, nodes, small, met, num):
 
 @jitable_apart
 def _by_groups(law, kinds, down, old, num, outage, found):
-    """Ensembles are known: those that have nodes down are looked at one by one."""
+    """Adds losses where ensembles are known: each that has nodes down by itself."""
     met = 0
     for i in range(num):
         node = down.node[i]
@@ -244,7 +244,7 @@ def _by_groups(law, kinds, down, old, num, outage, found):
 
 @jitable_apart
 def _group(law, kinds, down, old, num, group, outage, found):
-    """Adds up what is lost of the ledgers on a group of nodes."""
+    """Adds the losses of the ledgers on a group of nodes."""
     ensemble = law.ensemble
     found.shares[:] = 0.0
     found.shares[0, 0] = 1.0

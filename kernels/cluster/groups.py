@@ -2,7 +2,7 @@
 
 Of such groups there may be few, so that random nodes hold one rarely, however many are down. So some members of a
 random group are put at random places of the ticks, and the other nodes are drawn around them. A draw then counts by its
-chance without that, over its chance with it: one by the mean, over all ways to begin, of the weight of those that it
+chance without that, over its chance with it: 1 over the mean, over all ways to begin, of the weight of those that it
 may have begun with (Karp and Luby's estimator of a union: R. M. Karp, M. Luby, N. Madras, "Monte-Carlo approximation
 algorithms for enumeration problems", Journal of Algorithms 10 (1989) 429-448).
 """
@@ -26,12 +26,12 @@ class Places(NamedTuple):
     """The size of the larger racks."""
     member: np.ndarray  # int64 [group, place]
     least: int
-    """How many of a group's nodes have to be down for a loss."""
+    """Fewest nodes of a group that have to be down for a loss."""
     some: np.ndarray  # int64 [event, 2]: the first of the nodes that it may happen to, and how many they are
 
 
 class Room(NamedTuple):
-    """Where a draw works."""
+    """Working memory of a draw."""
 
     stream: np.ndarray  # uint64
     kind: np.ndarray  # int64, by tick: its kind
@@ -58,7 +58,7 @@ def nodes_of(rack, places):
 
 @jitable_apart
 def _weight(rack, count, places):
-    """`Bounds.weight`: one by the chance that certain nodes are at so many certain places of a tick."""
+    """`Bounds.weight`: the reciprocal of the chance that certain nodes are at `count` certain places of a tick."""
     weight, nodes = 1.0, rack if rack > 0 else nodes_of(rack, places)[1]
     for i in range(count):
         weight *= nodes - i
@@ -67,8 +67,8 @@ def _weight(rack, count, places):
 
 @jitable_apart
 def begin_with_a_group(last, places, room, history):
-    """Puts some members of a group at places of ticks that matter. Returns how many ways there are to do that; 0 if it
-    cannot be done so, as nodes of one tick are to be in several racks, or it does not happen to them."""
+    """Puts some members of a group at places of ticks that matter. Returns the number of ways to do that; 0 if this way
+    is impossible: it puts nodes of one tick in several racks, or nodes in a tick that does not happen to them."""
     num = 0
     for i in range(last + 1):
         for j in range(history.first[i], history.first[i + 1]):
@@ -102,7 +102,7 @@ def begin_with_a_group(last, places, room, history):
 
 @jitable_apart
 def ways(last, places, law, room, history, found):
-    """What was drawn by the ways to have begun with some group: each counts by `_weight`."""
+    """Sums, over the ways in which this draw may have begun with some group, the weights of each (`_way`)."""
     met = 0
     for i in range(last + 1):
         for j in range(history.first[i], history.first[i + 1]):
@@ -124,7 +124,7 @@ def ways(last, places, law, room, history, found):
 
 @jitable_apart
 def _ways_of(group, last, places, room, history):
-    """The ways to have begun with a group: each takes some of its members, and one place of each."""
+    """Sums the weights of the ways to have begun with a group: each takes some members, and one place of each."""
     size, total = places.member.shape[1], 0.0
     for m in range(size):
         room.digit[m] = 0
@@ -143,7 +143,7 @@ def _ways_of(group, last, places, room, history):
 
 @jitable_apart
 def _times(node, last, room, history):
-    """How many ticks that matter took a node."""
+    """Number of ticks that matter and took a node."""
     times = 0
     for i in range(last + 1):
         for j in range(history.first[i], history.first[i + 1]):
@@ -153,7 +153,7 @@ def _times(node, last, room, history):
 
 @jitable_apart
 def _way(group, last, places, room, history):
-    """The weight of one way; 0 if it takes another number of members than are put."""
+    """The weight of one way; 0 if it does not take just `places.least` members."""
     used = 0
     for m in range(places.member.shape[1]):
         used += room.digit[m] > 0

@@ -20,18 +20,18 @@ class History(NamedTuple):
 
 
 class Nodes(NamedTuple):
-    """What is known of each node while a history is looked at."""
+    """The state of each node during a history."""
 
     start: np.ndarray  # float64: when its repair starts
     until: np.ndarray  # float64: when it ends; -inf if it never was down
     since: np.ndarray  # float64: the first tick that took it, of those that count; inf if there is none
     num_hits: np.ndarray  # int64: ticks that took it, of those that count
     listed: np.ndarray  # int64: whether it is among those that are down
-    common: np.ndarray  # bool: whether an event that may take several took it; of years alone
+    common: np.ndarray  # bool: whether an event that may take several took it; only years use it
 
 
 class Repair(NamedTuple):
-    """How nodes are repaired, in years."""
+    """The repair of nodes, in years."""
 
     detection_delay: float
     repair_time: float
@@ -39,7 +39,7 @@ class Repair(NamedTuple):
 
 
 def no_history(most_ticks: int, most_taken: int) -> History:
-    """Returns room for a history of so many ticks, which take so many nodes together."""
+    """Returns room for a history of `most_ticks` ticks, which take `most_taken` nodes together."""
     ages, spans = np.zeros(most_ticks), np.zeros(most_ticks)
     lost, rack = np.zeros(most_ticks, np.int64), np.zeros(most_ticks, np.int64)
     return History(ages, lost, rack, spans, np.zeros(most_ticks + 1, np.int64), np.zeros(most_taken, np.int64))
@@ -61,8 +61,8 @@ def share_missing(nodes, node, now):
 
 @jitable_apart
 def at(place, history, repair, law, kinds, outage, nodes, down, found):
-    """What `fate` says of the tick at a place, given those before that matter by then, and all nodes up before them.
-    Where repairs wait for each other all that are known matter.
+    """Returns `fate` of the tick at a place, given the ticks before that matter by then, and all nodes up before them.
+    Where repairs wait for each other all known ticks matter.
 
     `forget` has to follow.
     """
@@ -88,7 +88,7 @@ def at(place, history, repair, law, kinds, outage, nodes, down, found):
 
 @jitable_apart
 def _take(i, history, repair, busy, nodes):
-    """The nodes of a tick go down, but for those that are. Returns until when there is something to repair."""
+    """Takes down the nodes of a tick that are up. Returns the time until which there is something to repair."""
     then, new = -history.age[i], 0
     start = then + repair.detection_delay
     if repair.queue and start < busy:
@@ -107,9 +107,9 @@ def _take(i, history, repair, busy, nodes):
 
 @jitable_apart
 def seen_late(place, history, repair, nodes, window):
-    """For how long nodes that may matter at a tick could have been down already when they were first taken, because of
-    ticks that are too old to count: in years, added up over nodes. `window` is the shortest there is. Infinite if such
-    a tick's nodes still wait for their repair."""
+    """Returns the time for which nodes that may matter at a tick could have been down already when they were first
+    taken, because of ticks that are too old to count: in years, added up over nodes. `window` is the shortest there is.
+    The time is infinite if such a tick's nodes still wait for their repair."""
     now, late = -history.age[place], 0.0
     for i in range(place):
         is_old = now + history.age[i] >= history.span[i]
@@ -126,7 +126,7 @@ def seen_late(place, history, repair, nodes, window):
 
 @jitable_apart
 def forget(place, history, nodes):
-    """Nodes are as `nodes_up` has them."""
+    """Resets the nodes of the ticks up to a place to those of `nodes_up`."""
     for j in range(history.first[place + 1]):
         node = history.node[j]
         nodes.start[node], nodes.until[node], nodes.since[node] = -np.inf, -np.inf, np.inf

@@ -1,4 +1,4 @@
-"""Where ledgers are: the tables from which `fate` finds the chance that a ledger is on certain nodes.
+"""Placement of ledgers: the tables from which `fate` finds the chance that a ledger is on certain nodes.
 
 A ledger's ensemble is a ring of nodes, uniform among those that the placement allows: `random`, any; `distinct_racks`,
 no two members in one rack; `two_racks`, no write set in one rack; `copysets`, one of the groups into which random
@@ -22,21 +22,21 @@ from quorisk.kernels.cluster.setting import COPYSETS, DISTINCT_RACKS, TWO_RACKS,
 
 POOL, RINGS, GROUPS = range(3)
 OPEN, ALIVE, OLD, NEW = range(4)
-"""A position of a ring: not yet given to a node; on a node that stands; missing since before; missing since now."""
+"""States of a position of a ring: not yet given to a node; on a live node; missing since before; missing since now."""
 _CATALOGUE_SEED = 7
-"""Of the groups of copysets: the same whatever a run's seed is, so that answers are about one cluster."""
+"""Seed of the groups of copysets: the same whatever a run's seed is, so that answers are about one cluster."""
 
 
 class Law(NamedTuple):
-    """What compiled code knows of a cluster's placement."""
+    """A cluster's placement as tables for compiled code."""
 
     mode: int
     ensemble: int
     cap: int
-    """The most members of an ensemble in one cell."""
+    """Largest number of members of an ensemble in one cell."""
     nodes: int
     total: float
-    """The ensembles that are allowed: sets of nodes, or rings."""
+    """Number of ensembles that are allowed: sets of nodes, or rings; 1 if they are known one by one."""
     cell: np.ndarray  # int64 by node
     size: np.ndarray  # int64 by cell
     small: int
@@ -49,10 +49,10 @@ class Law(NamedTuple):
     groups: np.ndarray  # int64
     num_groups: int
     moves: np.ndarray  # int64 rows of (from, to, new, old, alive): what a rack may take of a ring
-    fills_small: np.ndarray  # float64 [racks, mask]: ways to fill these positions from so many smaller racks
+    fills_small: np.ndarray  # float64 [racks, mask]: ways to fill these positions from that many smaller racks
     fills_large: np.ndarray
     ring_open: np.ndarray  # int64 by ring, the positions that are open, as a mask
-    ring_sets: np.ndarray  # int64 by ring, its write sets newly missing if open positions stand
+    ring_sets: np.ndarray  # int64 by ring, its write sets newly missing if open positions get live nodes
     ring_thin: np.ndarray  # float64 [ring, kind]
 
 
@@ -105,7 +105,7 @@ def _cap(cluster: Cluster) -> int:
 
 
 def _count(cluster: Cluster) -> int:
-    """The sets of nodes that an ensemble may be; of positions that are exchangeable."""
+    """Number of sets of nodes that an ensemble may be, if positions are exchangeable."""
     if cluster.placement == DISTINCT_RACKS:
         return chosen(cluster.rack_sizes, cluster.ensemble_size)
     every = comb(cluster.nodes, cluster.ensemble_size)
@@ -115,7 +115,7 @@ def _count(cluster: Cluster) -> int:
 
 
 def chosen(sizes: Mapping[int, int], num: int) -> int:
-    """Returns the sets of so many nodes in distinct racks, given how many racks there are of each size."""
+    """Returns the number of sets of `num` nodes in distinct racks, given the number of racks of each size."""
     ways = [1] + [0] * num
     for size, number in sizes.items():
         ways = [sum(ways[j - i] * comb(number, i) * size**i for i in range(j + 1)) for j in range(num + 1)]
@@ -164,7 +164,7 @@ def _newly(ring: Sequence[int], write_quorum: int) -> list[list[int]]:
 
 
 def _thin(ensemble: int, kinds: Units) -> np.ndarray:
-    """By missing positions, as `newly_missing`: the chance that k random ones of them are all missing, one newly."""
+    """Returns [new, old, kind], as `newly_missing`: the chance that a thin entry loses its last copy now."""
     table = np.zeros((ensemble + 1, ensemble + 1, len(kinds.copies)))
     for new, old, kind in product(range(ensemble + 1), range(ensemble + 1), range(1, len(kinds.copies))):
         table[new, old, kind] = _thin_chance(new, old, ensemble, kinds, kind)
@@ -172,8 +172,8 @@ def _thin(ensemble: int, kinds: Units) -> np.ndarray:
 
 
 def _thin_chance(new: int, old: int, among: int, kinds: Units, kind: int) -> float:
-    """Of an entry on random members: those that were down before are written to by nobody, so what is in flight is on
-    others."""
+    """Chance that an entry on random members is newly lost. Nobody writes to members that were down before, so entries
+    in flight are on others."""
     copies = kinds.copies[kind]
     gone = comb(new, copies) if kinds.in_outages_only[kind] else comb(new + old, copies) - comb(old, copies)
     return gone / comb(among, copies)
@@ -209,7 +209,7 @@ def _rings(cluster: Cluster, kinds: Units) -> tuple[np.ndarray, ...]:
     numbers = {state: i for i, state in enumerate(states)}
     moves = [
         (numbers[state], numbers[after], taken.count(NEW), taken.count(OLD), taken.count(ALIVE))
-        for state in sorted(states, key=lambda state: state.count(OPEN))  # so that a rack is not asked twice
+        for state in sorted(states, key=lambda state: state.count(OPEN))  # so that no rack is used twice
         for after, taken in _taken(state, set(parts))
     ]
     of_racks = [fills(parts, ensemble, size, number) for size, number in sorted(cluster.rack_sizes.items())]
@@ -227,7 +227,7 @@ def _rings(cluster: Cluster, kinds: Units) -> tuple[np.ndarray, ...]:
 
 
 def _taken(state: tuple[int, ...], allowed: set[int]) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """What a rack may make of a ring, and what it took; it may always take nothing."""
+    """Yields each ring that a rack may make of a ring, and what it took; it may also take nothing."""
     places = [i for i, each in enumerate(state) if each == OPEN]
     for taken in product(range(4), repeat=len(places)):
         mask = sum(1 << i for i, each in zip(places, taken, strict=True) if each != OPEN)
@@ -239,7 +239,7 @@ def _taken(state: tuple[int, ...], allowed: set[int]) -> Iterator[tuple[tuple[in
 
 
 def fills(allowed: Iterable[int], ensemble: int, size: int, racks: int) -> np.ndarray:
-    """[n, mask]: the ways to fill these positions from n racks, each of which takes an allowed part of them."""
+    """Returns [n, mask]: the ways to fill these positions from n racks, each of which takes an allowed part of them."""
     by_racks = np.zeros((ensemble + 1, 1 << ensemble))  # [k, mask]: by exactly k racks, in the order of lowest position
     by_racks[0, 0] = 1.0
     for mask in range(1, 1 << ensemble):
@@ -252,8 +252,8 @@ def fills(allowed: Iterable[int], ensemble: int, size: int, racks: int) -> np.nd
 
 
 def filled(allowed: Sequence[int], ensemble: int, sizes: Sequence[int]) -> list[float]:
-    """By mask, the ways to fill these positions from racks of these sizes, each of which takes an
-    allowed part of them."""
+    """Returns, by mask, the ways to fill these positions from racks of these sizes, each of which takes an allowed part
+    of them."""
     ways = [1.0] + [0.0] * ((1 << ensemble) - 1)
     for size in sorted(set(sizes)):
         mine = fills(allowed, ensemble, size, sizes.count(size))[-1]

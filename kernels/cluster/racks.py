@@ -1,4 +1,4 @@
-"""Which members of an ensemble are in one rack: the chance of each pattern, in closed form, for every placement."""
+"""Members of an ensemble that share a rack: the chance of each pattern, in closed form, for every placement."""
 
 from collections.abc import Iterator
 from functools import lru_cache
@@ -21,7 +21,7 @@ def in_one_rack(cluster: Cluster) -> dict[int, float]:
 @lru_cache(maxsize=64)
 def p_in_rack(cluster: Cluster) -> float:
     """Returns the chance that an ensemble has a member in a certain rack, averaged over racks. Copysets count as random
-    ensembles, of which each of them is one."""
+    ensembles, as each of them is one."""
     return 1.0 - sum(chance for mask, chance in _of_any(cluster) if mask == 0)
 
 
@@ -57,7 +57,7 @@ def _of_any(cluster: Cluster) -> Iterator[tuple[int, float]]:
 
 
 def _of_known(cluster: Cluster) -> Iterator[tuple[int, float]]:
-    """Of groups, whose members may have any order."""
+    """Yields masks of known ensembles, whose members may have any order, with their chances."""
     known, starts, size = catalogue(cluster), cluster.rack_starts, cluster.ensemble_size
     each = 1.0 / (len(known) * cluster.racks)
     for first, end in pairwise(starts):

@@ -16,7 +16,7 @@ SINGLES, AFTER, THIN = "single_losses", "single_losses_after_event", "thin_entri
 """Causes of incidents that are no events: a node lost alone, while no node or some node that a common cause took is in
 repair; and a tick that took no whole write set."""
 MOST_COPIES = 8
-"""Of an ensemble."""
+"""Largest ensemble, in members."""
 VERSION = 6
 """Counted up with every change of what years of a cluster are: results of different versions never merge."""
 
@@ -26,9 +26,9 @@ class Thin(NamedTuple):
 
     copies: int
     number: float
-    """How many there are at any time."""
+    """Number of them at any time."""
     heals: bool
-    """Whether their writer sees to the other copies if it lives: then only outages of the whole cluster, which take
+    """Whether their writer, if it lives, completes the other copies: then only outages of the whole cluster, which take
     writers as well, can lose them."""
 
 
@@ -37,9 +37,9 @@ class Event(NamedTuple):
 
     name: str
     scope: str
-    """Where its nodes are, one of SCOPES: the whole cluster, a rack, a batch of random nodes, or one node."""
+    """Place of its nodes, one of SCOPES: the whole cluster, a rack, a batch of random nodes, or one node."""
     per_year: float
-    """How often it happens: to the cluster, or to some batch of its nodes; or to each rack, or to each node."""
+    """Times a year that it happens: to the cluster, or to some batch of its nodes; or to each rack, or to each node."""
     p_lost: float
     nodes: int = 0
     """Number of nodes of a batch, which are other ones each time. With scope NODE, number of nodes to which it
@@ -72,25 +72,25 @@ class Cluster(NamedTuple):
     racks: int = 1
     placement: str = RANDOM
     scatter_width: int = 0
-    """Of copysets: on how many other nodes a node's copies are, at most."""
+    """Largest number of other nodes that have copies of a node's entries, with copysets."""
     sets: tuple[tuple[int, ...], ...] = ()
     """The ensembles themselves, if they are known: each ledger is on one of them, in the place of `placement`."""
     node_loss: float = 0.0
-    """How often a node alone is lost."""
+    """Times a year that a node is lost alone."""
     detection_delay: float = 0.0
     repair_time: float = 0.0
-    """To copy what one node stores, by all that copy."""
+    """Time to copy what one node stores, by all nodes that copy."""
     events: tuple[Event, ...] = ()
     thin: tuple[Thin, ...] = ()
     repair_queue: bool = False
-    """Ticks are repaired one after another, as if by one team; else at the same time, none the slower for it."""
+    """Whether ticks are repaired one after another, as if by one team; else at the same time, and none the slower."""
     lifetime_shape: float = 1.0
-    """Of a Weibull distribution: a node's hazard is node_loss on the average of its service life, and grows with the
-    node's age to the power of this less 1."""
+    """Shape of a Weibull distribution: a node's hazard is node_loss on the average of its service life, and grows with
+    the node's age to the power of this less 1."""
     service_life: float = 5.0
-    """After which a node is replaced by a new one, without a loss."""
+    """Age at which a node is replaced by a new one, without a loss."""
     batches: int = 0
-    """Of nodes of the same age; 0 if each has an age of its own."""
+    """Number of batches of nodes of the same age; 0 if each node has an age of its own."""
 
     @property
     def windows(self) -> int:
@@ -104,12 +104,12 @@ class Cluster(NamedTuple):
 
     @property
     def permutations(self) -> int:
-        """Of copysets: into how many permutations of the nodes the scatter width goes, rounded up."""
+        """Number of permutations of the nodes that copysets of the scatter width take, rounded up."""
         return -(-self.scatter_width // max(1, self.ensemble_size - 1))
 
     @property
     def rack_sizes(self) -> Mapping[int, int]:
-        """How many racks there are of each size; sizes differ by one at most."""
+        """Number of racks of each size; sizes differ by one at most."""
         size, larger = divmod(self.nodes, self.racks)
         return {size: self.racks - larger} | ({size + 1: larger} if larger else {})
 
@@ -120,7 +120,7 @@ class Cluster(NamedTuple):
 
     @property
     def causes(self) -> Mapping[str, bool]:
-        """What an incident may be put down to, SINGLES first, AFTER and THIN last, and whether there is any of it."""
+        """Causes of incidents, SINGLES first, AFTER and THIN last, and whether each is possible."""
         of_events = {event.name: self.hits_of(event) > 0.0 for event in self.events}
         follows = self.node_loss > 0.0 and any(of_events[event.name] for event in self.events if event.is_common)
         thin = any(each.number > 0.0 for each in self.thin)
@@ -136,17 +136,17 @@ class Cluster(NamedTuple):
         }[event.scope]
 
     def hits_of(self, event: Event) -> float:
-        """Returns how often a year an event takes a node, if it is up, on average over nodes."""
+        """Returns the times a year that an event takes a node, if it is up, on average over nodes."""
         return event.per_year * event.p_lost * ((event.nodes or self.nodes) / self.nodes)
 
     @property
     def hits(self) -> float:
-        """How often a tick takes a node, if it is up, on average over nodes."""
+        """Times a year that a tick takes a node, if it is up, on average over nodes."""
         return self.node_loss + sum(map(self.hits_of, self.events))
 
     @property
     def most_hits(self) -> float:
-        """How often a tick takes the node that is taken most often, if it is up."""
+        """Times a year that a tick takes the node that is taken most often, if it is up."""
         some = [event for event in self.events if event.scope == NODE and event.nodes]
         of_all = self.hits - sum(map(self.hits_of, some))
         more = [
@@ -156,36 +156,36 @@ class Cluster(NamedTuple):
 
     @property
     def lost_alone(self) -> float:
-        """How often a year a node is lost with no other, on average over nodes."""
+        """Times a year that a node is lost with no other, on average over nodes."""
         return self.node_loss + sum(self.hits_of(event) for event in self.events if event.scope == NODE)
 
     @property
     def outages(self) -> float:
-        """How often a year everything goes that is in memory only."""
+        """Times a year that everything is lost that is in memory only."""
         return sum(event.per_year for event in self.events if event.takes_writers)
 
     def with_outages(self, factor: float) -> "Cluster":
-        """Returns the cluster with so many times as many events that take everything in memory."""
+        """Returns the cluster with `factor` times as many events that take everything in memory."""
         scaled = {each: each._replace(per_year=factor * each.per_year) for each in self.events if each.takes_writers}
         return self._replace(events=tuple(scaled.get(each, each) for each in self.events))
 
     def with_repair(self, factor: float) -> "Cluster":
-        """Returns the cluster whose repairs begin after so many times as long, and take so many times as long."""
+        """Returns the cluster whose repairs begin after `factor` times as long, and take `factor` times as long."""
         delay, time = factor * self.detection_delay, factor * self.repair_time
         return self._replace(detection_delay=delay, repair_time=time)
 
     @property
     def utilization(self) -> float:
-        """The part of the time for which repairs one after another have work; 1 or more if they never catch up."""
+        """Share of the time for which repairs one after another have work; 1 or more if they never catch up."""
         return self.nodes * self.hits * self.repair_time
 
     def window(self, lost: int) -> float:
-        """Until all copies of a tick that took so many nodes are back, if it waits for no other."""
+        """Time until all copies of a tick that took `lost` nodes are back, if it waits for no other."""
         return self.detection_delay + lost * self.repair_time
 
     def span(self, lost: int) -> float:
-        """For how long such a tick is looked at: twice its window, so that of a node that was taken it is known whether
-        it was down already; where repairs wait for each other, with the wait for others as few as lose a write set."""
+        """Time for which such a tick counts: twice its window, so that it is known whether a node that was taken was
+        down already; where repairs wait for each other, with the wait for as few others as lose a write set."""
         return 2.0 * self.window(lost + (self.write_quorum - 1) * self.repair_queue)
 
     @property
@@ -196,17 +196,17 @@ class Cluster(NamedTuple):
 
 
 class Units(NamedTuple):
-    """The kinds of what is lost or kept as a whole: ledgers first, then thin entries."""
+    """Kinds of units that are lost or kept as a whole: ledgers first, then thin entries."""
 
     copies: tuple[int, ...]
     number: tuple[float, ...]
     entries: tuple[float, ...]
-    """Of a write set; of a thin entry, one."""
+    """Entries of a write set; of a thin entry, one."""
     in_outages_only: tuple[bool, ...]
 
 
 def units(cluster: Cluster) -> Units:
-    """Returns the kinds of what a cluster may lose."""
+    """Returns the kinds of units that a cluster may lose."""
     thin = [each for each in cluster.thin if each.number > 0]
     return Units(
         (cluster.write_quorum, *(each.copies for each in thin)),

@@ -1,4 +1,4 @@
-"""What a tick loses in a stratum, as a share of its bound: a number from 0 to 1, drawn many times.
+"""Shares: the loss of a tick in a stratum, over its bound: a number from 0 to 1, drawn many times.
 
 A draw picks a stratum in proportion to weight x bound, the ages of the ticks before, uniform over the time for which
 each matters, and nodes: where a loss is rare even in a stratum, by beginning with a group that is lost (`groups`).
@@ -27,12 +27,12 @@ from quorisk.kernels.cluster.ticks import Past, Tick
 from quorisk.kernels.ops import jitable_apart
 
 CHUNK = 4096
-"""Draws at a time; what they add up to does not depend on threads."""
+"""Number of draws at a time; their sums do not depend on threads."""
 MOST_OLD = 128
-"""Ticks that are too old to matter: more than are ever drawn."""
+"""Room for ticks that are too old to matter: more than are ever drawn."""
 SHARE, SHARE_SQUARED, NOT_FIRST, NOT_FIRST_SQUARED, LATE, LATE_SQUARED = range(6)
-"""Sums over draws: shares; those of incidents that follow another within the time looked at; and, as part of the most
-there may be, the time that `history.seen_late` says."""
+"""Sums over draws: shares; those of incidents that follow another within the time considered; and the time of
+`history.seen_late` as a part of its maximum."""
 
 
 class Rows(NamedTuple):
@@ -58,28 +58,28 @@ class Kinds(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """What compiled code is told of all draws."""
+    """Settings of all draws, for compiled code."""
 
     in_entries: bool
     looks_back: bool
     """Whether ticks that are too old to matter are drawn as well."""
     memory: float
-    """For how long any tick matters: an incident is the first if none came before it for so long."""
+    """Longest time for which any tick matters: an incident is the first if none came before it for that time."""
     window: float
     late: float
-    """One by the most that `history.seen_late` may say."""
+    """Factor that makes of `history.seen_late` a part of its maximum."""
 
 
 class Shares(NamedTuple):
-    """What draws of some strata add up to."""
+    """Sums over draws of some strata."""
 
     draws: int
     whole: float
-    """Weight x bound of all these strata, a year: what shares are shares of."""
+    """Sum of weight x bound of all these strata, a year, of which shares are shares."""
     sums: np.ndarray  # float64: see SHARE and its like
     by_cause: np.ndarray  # float64 [cause, 2]: shares and their squares, by `Cluster.causes`
     late: float
-    """What LATE counts in: the chance of being wrong that a draw has at most."""
+    """Unit of LATE: the largest chance that a draw is wrong."""
     sizes: Sizes
 
 
@@ -304,7 +304,7 @@ def _nodes(last, places, room, history):
 
 @jitable_apart
 def _rack(size, known, places, room):
-    """The rack of a node that is known, else any of its size."""
+    """The rack of node `known`, or a random one of that size if `known` is -1."""
     if known >= 0:
         return np.searchsorted(places.first, known, "right") - 1
     racks = len(places.first) - 1

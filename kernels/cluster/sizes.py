@@ -1,7 +1,7 @@
-"""How much an incident loses: drawn given its chances, and counted in bins that are a two-hundredth of e wide.
+"""Sizes of incidents: drawn given their chances, and counted in bins that are a two-hundredth of e wide.
 
-A bin keeps the largest size in it: of sizes that are few, as multiples of a write set's entries are, it is the size
-itself. Else it is at most half a per cent above.
+A bin keeps the largest size in it. Where sizes are few, such as the multiples of a write set's entries, that is the
+size itself; else it is at most half a per cent above.
 """
 
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from quorisk.kernels.cluster.draws import hit, log_none, uniform, whole_number
 from quorisk.kernels.ops import jitable, jitable_apart
 
 BINS, PER_E, LEAST = 8192, 200.0, -7.0
-"""From e**LEAST on; the first and the last bin are open."""
+"""Number of bins, bins per factor of e, and logarithm of the least size; the first and the last bin are open."""
 IN_ENTRIES, IN_LEDGERS = range(2)
 
 
@@ -23,7 +23,7 @@ class Sizes(NamedTuple):
     largest: np.ndarray  # float64 [in what, bin]
 
     def add(self, other: "Sizes", times: float = 1.0) -> None:
-        """Adds others, so many times."""
+        """Adds others, weighted by `times`."""
         self.weight[:] += times * other.weight
         np.maximum(self.largest, other.largest, out=self.largest)
 
@@ -40,14 +40,14 @@ def bin_of(size):
 
 
 def least_of(place: int) -> float:
-    """Returns the size from which on a bin's are; those of the first begin with 0."""
+    """Returns the least size of a bin; that of the first is 0."""
     return float(np.exp(place / PER_E + LEAST)) if place else 0.0
 
 
 @jitable_apart
 def draw_size(stream, law, kinds, found):
-    """Entries and ledgers that an incident loses, of which `fate` has written the chances: given that it is one. Each
-    thin entry is taken for one of a ledger of its own."""
+    """Draws the entries and ledgers that an incident loses, by the chances that `fate` has written, given that it is an
+    incident. Each thin entry counts as one of a ledger of its own."""
     some_before, none_after = False, 0.0
     for i in range(len(kinds.number)):
         none_after += log_none(kinds.number[i], found.hit[i])
@@ -76,7 +76,7 @@ def draw_size(stream, law, kinds, found):
 
 @jitable_apart
 def _write_sets(stream, law, num, found):
-    """The write sets that so many ledgers lose together."""
+    """Draws the number of write sets that `num` ledgers lose together."""
     left, chance, sets = num, found.hit[0], 0.0
     for j in range(1, law.ensemble + 1):
         if left <= 0.0 or found.sets[j] <= 0.0:

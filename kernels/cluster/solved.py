@@ -16,11 +16,11 @@ from quorisk.kernels.cluster.setting import DISTINCT_RACKS, RANDOM, TWO_RACKS, C
 from quorisk.kernels.cluster.ticks import ANYWHERE, Past, Tick, some_nodes
 
 _MOST_LOST, _MOST_PATTERNS = 30, 500
-"""Nodes that are lost at once, and ways in which they may lie in racks, that are looked at one by one."""
+"""Largest number of nodes lost at once, and of ways in which they may lie in racks, that are solved one by one."""
 
 
 class Solver:
-    """What the strata of a cluster that can be solved lose on average, for one of `bounds.WHAT`."""
+    """Mean losses in the strata of a cluster that can be solved, for one of `bounds.WHAT`."""
 
     def __init__(self, cluster: Cluster, what: str) -> None:
         self._cluster, self._what = cluster, what
@@ -30,7 +30,7 @@ class Solver:
         self._chain: float | None = None
 
     def value(self, past: Sequence[Past], now: Tick) -> float:
-        """Returns what a tick loses on average after others; NaN if that is not solved."""
+        """Returns the mean loss of a tick after others; NaN if that is not solved."""
         if not past:
             return nan if self._known else self._alone(now)
         ticks = [*((each.rack, each.lost) for each in past), (now.rack, now.lost)]
@@ -106,7 +106,7 @@ class Solver:
             yield allowed * orders, cluster.windows / allowed
 
     def _down_one_by_one(self, share: float) -> float:
-        """What is lost on average if a ledger has these nodes for a write set with this chance.
+        """Mean loss if a ledger has these nodes for a write set with the chance `share`.
 
         Each of the nodes before has an age uniform on its span. While its repair has not begun all its copies are
         missing, then a uniform share, and what counts is the product of m such shares.
@@ -124,7 +124,7 @@ class Solver:
         return value
 
     def _one_in_repair(self, share: float, before: int, span: float) -> float:
-        """Where repairs wait for each other: all nodes are down until the first is repaired, and it alone is begun."""
+        """The same where repairs wait for each other: all nodes are down until the first is back; only it is begun."""
         cluster = self._cluster
         begun, window = cluster.detection_delay, cluster.window(1)
         value = (begun / span) ** before * self._lost(share)
@@ -138,14 +138,14 @@ class Solver:
         return value
 
     def _lost(self, share: float) -> float:
-        """What is lost of ledgers that each have the nodes that are down for a write set with this chance."""
+        """Loss of ledgers that each have the nodes that are down for a write set with the chance `share`."""
         cluster = self._cluster
         if self._what != INCIDENTS:
             return share * cluster.entries / cluster.windows
         return float(-np.expm1(log_none(cluster.ledgers, share)))
 
     def _with_repair(self, share: float, m: int) -> float:
-        """With m nodes whose repair has begun."""
+        """Mean loss with m nodes whose repair has begun."""
         if self._what != INCIDENTS:
             return 0.5**m * self._lost(share)
         if m == 0:
@@ -162,7 +162,7 @@ class Solver:
 
 
 def _spread(lost: int, sizes: list[tuple[int, int]]) -> Iterator[tuple[tuple[int, ...], ...]]:
-    """The ways to take so many nodes from racks, (size, number) each: for each size the nodes that its racks lose."""
+    """The ways to take `lost` nodes from racks, (size, number) each: for each size the nodes that its racks lose."""
     if not sizes:
         if lost == 0:
             yield ()
@@ -175,7 +175,7 @@ def _spread(lost: int, sizes: list[tuple[int, int]]) -> Iterator[tuple[tuple[int
 
 
 def _partitions(total: int, parts: int, most: int) -> Iterator[tuple[int, ...]]:
-    """A total as a sum of at most so many parts of at most so much, the largest first."""
+    """Yields a total as sums of up to `parts` parts of up to `most`, the largest first."""
     if total == 0:
         yield ()
     elif parts > 0:
@@ -185,7 +185,7 @@ def _partitions(total: int, parts: int, most: int) -> Iterator[tuple[int, ...]]:
 
 
 def _compositions(total: int, most: list[int]) -> Iterator[tuple[int, ...]]:
-    """A total as a sum of one part each, of at most so much."""
+    """Yields a total as sums of one part for each of `most`, which is its maximum."""
     if not most:
         if total == 0:
             yield ()

@@ -1,4 +1,4 @@
-"""Strata: what came before a tick, with its weight and a bound of what is lost; all that matter, and a bound of others.
+"""Strata: histories before a tick, with weights and bounds of what is lost: all that matter, and a bound of the others.
 
 Ticks are Poisson, so by Mecke's formula the rate of incidents is the sum over kinds of ticks of rate x E[f], f the
 chance that the tick is an incident given the ticks before it, which are again Poisson. Of those only some matter, the
@@ -25,7 +25,7 @@ from quorisk.kernels.cluster.solved import Solver
 from quorisk.kernels.cluster.ticks import ANYWHERE, Past, Tick, ticks
 
 NEGLIGIBLE = 1e-6
-"""Part of what is known at which no more strata are looked for; what others may add is in every upper bound."""
+"""Share of the known part at which no more strata are sought; what others may add is in every upper bound."""
 MOST_HISTORIES = 4000
 
 
@@ -35,7 +35,7 @@ class Row(NamedTuple):
     weight: float
     """Its rate a year."""
     bound: float
-    """Of what the tick loses."""
+    """Bound of what the tick loses."""
     past: tuple[int, ...]
     """The ticks before, as numbers of `Strata.past`."""
     now: int
@@ -43,7 +43,7 @@ class Row(NamedTuple):
     by_groups: bool
     """Whether nodes are drawn by beginning with a group that is lost."""
     value: float
-    """What is lost on average, if it is solved; else NaN."""
+    """Mean loss, if it is solved; else NaN."""
 
 
 class Strata(NamedTuple):
@@ -55,16 +55,16 @@ class Strata(NamedTuple):
     left_out: float
     """A bound of what all others add, a year."""
     off: float
-    """A bound of how far off these may be, as repairs that are older than that may have to be waited for."""
+    """A bound of the error of these strata, as repairs of older ticks may have to be waited for."""
 
     @property
     def solved(self) -> float:
-        """What the strata that are solved add, a year."""
+        """Sum over the strata that are solved, a year."""
         return sum(row.weight * row.value for row in self.rows if not isnan(row.value))
 
     @property
     def memory(self) -> float:
-        """For how long any tick matters, in years."""
+        """Longest time for which any tick matters, in years."""
         return max((each.span for each in self.past), default=0.0)
 
 
@@ -79,7 +79,7 @@ def strata(cluster: Cluster, what: str) -> Strata:
 
     @cache
     def potential(lost: int) -> float:
-        """The most that all ticks may lose a year after some that took so many nodes, whatever else came before."""
+        """The most that all ticks may lose a year after some that took `lost` nodes, whatever else came before."""
         sets = [sum(comb(lost, i) * moments[j - i] for i in range(j + 1)) for j in range(len(moments))]
         return sum(tick.rate * bounds.capped(bounds.linear(sets, tick)) for tick in now)
 
@@ -117,7 +117,7 @@ def _still_waits(cluster: Cluster, past: Sequence[Past]) -> float:
 
 
 def _past(cluster: Cluster, now: list[Tick]) -> list[Past]:
-    """The kinds of ticks before, whatever their causes, but for those that take writers."""
+    """The kinds of ticks before, whatever their causes; those that take writers apart, where that matters."""
     writers = any(thin.heals for thin in cluster.thin)
     common = {event.name for event in cluster.events if event.is_common}
     rates = defaultdict[tuple[int, int, bool], list[float]](lambda: [0.0, 0.0])
@@ -178,7 +178,7 @@ class Stratifier:
         self._none = exp(-sum(each.mean for each in past))
 
     def chance(self, history: Sequence[int]) -> float:
-        """Returns the chance of so many ticks of these kinds, by that of none."""
+        """Returns the chance of a history's numbers of ticks by kind, relative to that of none."""
         numbers = Counter(history)
         return prod(self._past[i].mean ** number / factorial(number) for i, number in numbers.items())
 

@@ -8,7 +8,7 @@ from scipy.special import betainc, gammaln, xlog1py, xlogy
 from quorisk.kernels.cluster.setting import NODE, RACK, SINGLES, Cluster, Event
 
 ANYWHERE = -1
-"""In place of a rack's size: a tick takes any nodes. Below it: one of the nodes of an event, see `some_nodes`."""
+"""Value in place of a rack's size: a tick takes any nodes. Below it: one of the nodes of an event, see `some_nodes`."""
 
 
 class Tick(NamedTuple):
@@ -19,7 +19,7 @@ class Tick(NamedTuple):
     """The size of the rack in which it takes nodes; or ANYWHERE, or below."""
     lost: int
     rate: float
-    """A year."""
+    """Rate a year."""
     takes_writers: bool = False
     """Whether everything goes that is in memory only, in the whole cluster."""
 
@@ -30,16 +30,16 @@ class Past(NamedTuple):
     rack: int
     lost: int
     takes_writers: bool
-    """Whether it is known to, where that matters."""
+    """Whether it takes writers, where that matters."""
     rate: float
     span: float
-    """For how long it matters, in years."""
+    """Time for which it matters, in years."""
     common: float
-    """The part of them that are events which may take several nodes at once."""
+    """Share of them that are events which may take several nodes at once."""
 
     @property
     def mean(self) -> float:
-        """How many of them matter on average."""
+        """Mean number of them that matter."""
         return self.rate * self.span
 
 
@@ -72,6 +72,6 @@ def some_nodes(cluster: Cluster, rack: int) -> Event:
 
 
 def p_lost(nodes: int, p: float, lost: "int | np.ndarray") -> "float | np.ndarray":
-    """Returns the binomial probability that so many of some nodes are lost."""
+    """Returns the binomial probability that `lost` of `nodes` nodes are lost."""
     ways = gammaln(nodes + 1) - gammaln(np.add(lost, 1)) - gammaln(nodes - np.asarray(lost) + 1)
     return np.exp(ways + xlogy(lost, p) + xlog1py(nodes - np.asarray(lost), -p))

@@ -1,8 +1,8 @@
-"""Years of a cluster, tick by tick, at random: for what strata cannot tell, and to check them.
+"""Random years of a cluster, tick by tick: for what strata cannot tell, and to check them.
 
-Nodes are drawn, ledgers are not: given which nodes are down, what is lost has its chances (`fate`), and these are added
-up. A year is a function of the cluster, the seed and its number. What years add up to is counted in integers, so that
-it does not matter which years are added up where.
+Nodes are drawn, ledgers are not: given which nodes are down, losses have their chances (`fate`), and these are added
+up. A year is a function of the cluster, the seed and its number. Sums over years are integers, so that it does not
+matter which years are added up where.
 """
 
 import math
@@ -23,28 +23,28 @@ from quorisk.kernels.errors import RunError
 from quorisk.kernels.ops import jitable_apart
 
 UNIT = 2.0**-60
-"""Of sums over years."""
+"""Unit of sums over years."""
 WEIGHT_UNIT = 2.0**-40
-"""Of the incidents in a bin of sizes."""
+"""Unit of the incidents in a bin of sizes."""
 ANY, ANY_SQUARED, INCIDENTS, INCIDENTS_SQUARED, ENTRIES, ENTRIES_SQUARED, BY_CAUSE = range(7)
-"""What is summed up: P(anything is lost in the year), incidents, and entries as a part of all that are stored, each
-with its square; then so the incidents of each of `Cluster.causes`."""
+"""Places of sums: P(anything is lost in the year), incidents, and entries as a part of all that are stored, each with
+its square; then the incidents of each of `Cluster.causes`, with their squares."""
 _CHUNK = 4096
 _HALF, _MOST = 2.0**30, 2.0**19
 _WARM_UP = 1e-9
 """Chance of an event after which repair takes longer than a year's warm-up allows for."""
 _REMEMBERED = 1e-6
-"""What a year may still remember of all nodes being up at the beginning of its warm-up."""
+"""Largest effect on a year of all nodes being up at the beginning of its warm-up."""
 _LEAST_WINDOWS, _MOST_WINDOWS = 2.0, 100.0
-"""Of a warm-up; the most are reached where nodes are down for nine tenths of the time."""
+"""Windows of a warm-up, at least and at most; the most are reached where nodes are down for nine tenths of the time."""
 
 
 class Tally(NamedTuple):
-    """What some years add up to."""
+    """Sums over some years."""
 
     years: int
     sums: tuple[int, ...]
-    """In units of UNIT; see ANY and those after it."""
+    """Sums in units of UNIT; see ANY and those after it."""
     weight: np.ndarray
     """int64 [in what, bin]: incidents by size, in units of WEIGHT_UNIT; see `sizes`."""
     largest: np.ndarray
@@ -57,12 +57,12 @@ class Tally(NamedTuple):
         return Tally(self.years + other.years, sums, self.weight + other.weight, largest)
 
     def mean(self, what: int) -> float:
-        """Returns a year's mean of what is summed up."""
+        """Returns the mean of a sum over a year; `what` is its place: ANY or one of those after it."""
         return self.sums[what] * UNIT / self.years
 
 
 class Rates(NamedTuple):
-    """How often what happens, a year."""
+    """Rates of events and of nodes lost alone, a year."""
 
     total: float
     events: np.ndarray  # float64 by event, added up; the rest is nodes lost alone
@@ -70,13 +70,13 @@ class Rates(NamedTuple):
     some: np.ndarray  # int64 [event, 2]: the first of the nodes that it may happen to, and how many they are
     takes_writers: np.ndarray  # bool by event
     is_common: np.ndarray  # bool by event
-    at_most: np.ndarray  # float64 [event, in a smaller rack, nodes]: P(so many are lost at most)
+    at_most: np.ndarray  # float64 [event, in a smaller rack, nodes]: P(that many are lost at most)
     first_of_rack: np.ndarray  # int64 by rack, and the end
     num_large: int
 
 
 class Ageing(NamedTuple):
-    """How a node's hazard depends on its age."""
+    """Dependence of a node's hazard on its age."""
 
     node_loss: float
     shape: float
@@ -85,7 +85,7 @@ class Ageing(NamedTuple):
 
 
 class Losses(NamedTuple):
-    """When nodes are lost alone, if they age."""
+    """Times at which nodes are lost alone, if they age."""
 
     time: np.ndarray  # float64
     node: np.ndarray  # int64
@@ -148,7 +148,7 @@ def simulate(
 
 
 def warm_up_of(cluster: Cluster) -> float:
-    """Returns for how long before a year nodes are looked at, so that it does not begin with all of them up."""
+    """Returns the time for which nodes are simulated before a year, so that it does not begin with all of them up."""
     most = 1
     for event in cluster.events:
         nodes = max(cluster.scopes_of(event)) if cluster.hits_of(event) > 0.0 else 1
@@ -166,7 +166,7 @@ def warm_up_of(cluster: Cluster) -> float:
 
 
 def _windows(hits: float) -> float:
-    """For how many windows nodes are looked at before a year, by how many ticks in one would take a node.
+    """Number of windows for which nodes are simulated before a year; `hits` ticks in one would take a node.
 
     Losses of a node are a renewal process: it is down for a window, and then up for an exponential time. The density of
     such a process tends to its rate as e^(x t), t in windows, where x is the root of hits e^(-x) = hits + x, beside 0,
@@ -250,7 +250,7 @@ def _years(
 
 @jitable_apart
 def _losses(stream, num_nodes, ageing, warm_up, losses):
-    """When nodes are lost alone, from the warm-up on. Returns how many times; -1 if there is no room.
+    """Writes the times at which nodes are lost alone, from the warm-up on. Returns their number; -1 if room is short.
 
     A batch of nodes is bought together and retired together; a node that is lost is replaced by a new one, which is
     retired with the batch. So a node is followed from the day on which its batch was bought.
@@ -334,8 +334,7 @@ def _year(
 
 @jitable_apart
 def _tick(stream, law, rates, taken, marks):
-    """Draws what happens, and writes the nodes that it takes. Returns the number of its cause, and how many they
-    are."""
+    """Draws a tick, and writes the nodes that it takes. Returns the number of its cause, and that of the nodes."""
     event = np.searchsorted(rates.events, uniform(stream) * rates.total, "right")
     cause, lost, first, among, small = 0, 1, 0, law.nodes, 0
     if event < len(rates.events):
@@ -355,8 +354,8 @@ def _tick(stream, law, rates, taken, marks):
 
 @jitable_apart
 def _go_down(time, start, repair_time, lost, common, num, nodes, down, taken):
-    """Nodes that are repaired leave the list of those that are down, and others that are taken now join it. Returns how
-    many are on it, and how many of them were before."""
+    """Takes repaired nodes off the list of those that are down, and adds others that are taken now. Returns how many
+    are on it, and how many of them were before."""
     old = 0
     for i in range(num):
         if nodes.until[down.node[i]] > time:
