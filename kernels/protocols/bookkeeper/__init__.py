@@ -36,7 +36,7 @@ LIMITS = (
     "The metadata store never fails.",
     "There is one ledger and no load: a bookie is as fast with many ledgers as with one.",
 )
-"""What the model leaves out."""
+"""Limits of the model, one sentence each."""
 
 MODEL = Model(
     name="bookkeeper",

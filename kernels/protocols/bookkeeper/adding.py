@@ -1,4 +1,4 @@
-"""What the writer and the recovery clients do alike: choose ensembles, add entries, resend them."""
+"""Steps that the writer and the recovery clients share: choose ensembles, add entries, resend them."""
 
 from quorisk.kernels.ops import lowest_bit, popcount, when, where
 from quorisk.kernels.protocols.bookkeeper.layout import (
@@ -42,7 +42,7 @@ _CONTAINING = tuple(sum(1 << (s - 1) for s in range(1, 64) if s >> b & 1) for b 
 
 
 def sets_without(sets, bookies):
-    """Of these sets of bookies (bit S - 1 for the set S) those that have none of `bookies`."""
+    """The sets of bookies among `sets` (bit S - 1 for the set S) that have none of `bookies`."""
     for b in range(MAX_BOOKIES):
         sets &= where((bookies >> b) & 1, ~_CONTAINING[b], -1)
     return sets
@@ -217,7 +217,7 @@ def change_ensemble(state, params, client, unsets=1):
 
 
 def without_confirmations(client, bookies):
-    """What is confirmed without what these bookies confirmed of entries that are not acknowledged."""
+    """The confirmations without those of these bookies for entries that are not acknowledged."""
     return client.confirmed & (~(bookies * EVERY_ROW) | entries_up_to(client.lac))
 
 

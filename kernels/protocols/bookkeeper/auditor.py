@@ -1,4 +1,4 @@
-"""What BookKeeper's auditor does of a ledger that is not closed.
+"""The work of BookKeeper's auditor on a ledger that is not closed.
 
 A replication worker repairs earlier fragments at once, as nobody changes them any more (`auditor_replicates_fragment`
 with `repair_open_ledgers`). The current one is its writer's, who will replace the lost bookie. If it has not done so

@@ -1,4 +1,4 @@
-"""How a run begins: before the ledger is created or, with `ledger = "closed"`, once its writer has closed it.
+"""The beginning of a run: before the ledger is created or, with `ledger = "closed"`, once its writer has closed it.
 
 A closed ledger has all of its entries, each on its whole write set and on disk. Every one was sent after the one before
 was acknowledged, and nothing is on its way any more: as a run from the beginning leaves it that meets no fault.
@@ -22,7 +22,7 @@ from quorisk.kernels.protocols.bookkeeper.slots import with_slot_field
 
 
 def words(values: Mapping[str, Any]) -> dict[str, int]:
-    """What `Params` knows of the closed ledger that a run begins with; zeros if it begins with none."""
+    """Returns the fields of `Params` on the closed ledger that a run begins with; zeros if it begins with none."""
     found = dict.fromkeys(("first_ensemble", "first_order", "first_write_sets", "stored_lacs", "stored_requests"), 0)
     if values["ledger"] != "closed":
         return found

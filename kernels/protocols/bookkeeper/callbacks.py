@@ -1,4 +1,4 @@
-"""How BookKeeper's writer ends an ensemble change with E > WQ: `callbacks_after_unset` off, defect 3.
+"""The end of an ensemble change of BookKeeper's writer with E > WQ: `callbacks_after_unset` off, defect 3.
 
 Not in the spec, where a change is one step. BookKeeper's writer calls nobody back from when it asks the metadata store
 for a new ensemble until it hears of it (`LedgerHandle.changingEnsemble`), but answers that arrive meanwhile count. Then
@@ -32,8 +32,8 @@ from quorisk.kernels.protocols.bookkeeper.stripes import EVERY_READ_ROW, positio
 
 
 def unset_before(params, left, replaced, write_set):
-    """Of an entry of this write set the replaced bookies that are taken out before it calls back: those at positions
-    before the first replaced one that it does not go to."""
+    """The replaced bookies whose confirmations of an entry of this write set are removed before it calls back: those at
+    positions before the first replaced one that it does not go to."""
     rows = positions(params, left)
     elsewhere = rows & ((replaced & ~write_set) * EVERY_READ_ROW)
     return any_row(rows & ((elsewhere & -elsewhere) - 1)) & replaced

@@ -98,7 +98,7 @@ class ClientState(NamedTuple):
 
 
 class Disk(NamedTuple):
-    """What a bookie has on disk; damaged: the ids of entries that it knows of and cannot read."""
+    """The disk of a bookie; damaged: the ids of entries that it knows of and cannot read."""
 
     entries: frozenset[Entry] = frozenset()
     lac: int = 0

@@ -1,7 +1,7 @@
-"""What bookies have on disk, and what comes back of it: tests/data/tla/FLUSH.md.
+"""The disks of bookies, and the parts of them that come back: tests/data/tla/FLUSH.md.
 
-What a bookie answers from is its memory: `b_entries`, `b_lac` and `b_fenced`. Beside these stands what of it is not on
-disk. Both are the same with the journal's settings as they are by default.
+A bookie answers from its memory: `b_entries`, `b_lac` and `b_fenced`. Beside these stand the parts not on disk. Memory
+and disk are the same with the journal's default settings.
 """
 
 from quorisk.kernels.ops import where

@@ -1,4 +1,4 @@
-"""Which key is told by what data count: see docs/rates.md."""
+"""Keys that data tell: see docs/rates.md."""
 
 from quorisk.kernels.protocols import evidence
 

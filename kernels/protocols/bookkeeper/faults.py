@@ -187,7 +187,7 @@ def auditor_replicates_fragment(state, params, instance, lost):
 
 
 def losable_together(state, params, sets, size):
-    """Of these sets of `size` bookies (bit S - 1), those that may be lost at the same moment."""
+    """The sets of `size` bookies among `sets` (bit S - 1) that may be lost at the same moment."""
     room = popcount(state.b_down) + size <= params.max_lost
     return where(room & (state.meta_status != STATUS_NIL), sets_without(sets, state.b_down), 0)
 

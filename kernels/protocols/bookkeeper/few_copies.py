@@ -1,4 +1,4 @@
-"""How long an acknowledged entry of BookKeeper has fewer copies than its write quorum, while nothing fails.
+"""The time for which an acknowledged entry of BookKeeper has fewer copies than its write quorum, while nothing fails.
 
 An exact sum over the chain of one entry's requests: each is on its way, stored with its confirmation on the way, or
 confirmed. Requests and confirmations are lost with `message_loss`. The entry is acknowledged when the ack quorum has
@@ -36,7 +36,7 @@ def few_copies(values: Mapping[str, Any]) -> dict[int, FewCopies]:
 
 
 def _waiting(requests: int, ack_quorum: int, stores: float, hears: float, loss: float) -> dict[int, float]:
-    """How many requests are still on their way when the entry is acknowledged, with which probability."""
+    """Returns the probability that the entry is acknowledged, by the number of requests still on their way then."""
     found = defaultdict[int, float](float)
     here = {(requests, 0, 0): 1.0}  # on their way, stored and not confirmed yet, confirmed
     while here:

@@ -1,7 +1,7 @@
-"""What of a state nothing asks for any more: states that differ in nothing else go on alike, and are one to a head.
+"""Parts of a state that nothing reads any more: states that differ in nothing else go on alike, and are one to a head.
 
-Every rule says who would have asked. What a rule takes out may be an action that is enabled, but that changes nothing
-that anybody asks for: what else happens is then as likely as before.
+Every rule names the last reader. A rule may also take out an enabled action that changes nothing that is read: all else
+is then as likely as before.
 """
 
 from quorisk.kernels.ops import where
@@ -27,7 +27,7 @@ from quorisk.kernels.protocols.bookkeeper.slots import (
 
 
 def forget(state, params):
-    """The state without what no step and no invariant asks for any more."""
+    """The state without the parts that no step and no invariant reads any more."""
     state = compare_versions(state)
     writes = (state.writer_status == STATUS_NIL) | (state.writer_status == STATUS_OPEN)
     done = state.closed | state.aborted

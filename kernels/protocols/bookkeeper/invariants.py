@@ -1,4 +1,4 @@
-"""What must hold of a ledger, and how a run of it ended."""
+"""Invariants of a ledger, and the outcome of a run."""
 
 from quorisk.kernels.model import COMPLETED, STUCK, Invariant
 from quorisk.kernels.ops import popcount, when, where
@@ -127,7 +127,7 @@ def cannot_be_covered(state, params):
 
 
 def ledger_can_be_closed(state, params):
-    """Of a ledger that its writer can no longer close, enough bookies are left for a recovery to fence."""
+    """A ledger that its writer can no longer close has enough bookies left for a recovery to fence."""
     by_writer = (state.writer_status == STATUS_OPEN) & (state.meta_status == STATUS_OPEN)
     asked = (silent(state, params) != 0) & (state.meta_status != STATUS_CLOSED) & (by_writer ^ True)
     return when(asked, cannot_be_covered, state, params) == 0

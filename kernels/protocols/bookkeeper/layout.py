@@ -22,15 +22,15 @@ ROW = 0b111111
 ROWS = 0xFFFFFF
 """All bookies of all entries."""
 EVERY_ROW = 0x41041
-"""Times a row: that row for every entry; also the entries' own bits."""
+"""The factor that copies a row to every entry; also the entries' own bits."""
 EVERY_REQUEST_ROW = EVERY_ROW | EVERY_ROW << 24 | 0x41 << 48
 EVERY_FRAGMENT_ROW = EVERY_REQUEST_ROW
 """Ten rows fill a word: of add requests, or of fragments."""
 EVERY_SLOT_ROW = 1 | 1 << 12 | 1 << 24 | 1 << 36 | 1 << 48
-"""Times a (slot, bookie) row: that row for each of the entries 1 to 5 that a recovery may read."""
+"""The factor that copies a (slot, bookie) row to each of the entries 1 to 5 that a recovery may read."""
 
 NO_LAC = 7
-"""In `fence_lacs`: the bookie is in limbo, and its answer says no more than that."""
+"""The value in `fence_lacs` of a bookie in limbo, whose answer says no more than that."""
 
 STATUS_NIL, STATUS_OPEN, STATUS_IN_RECOVERY, STATUS_CLOSED, CLIENT_WITHDRAWN = range(5)
 
@@ -77,7 +77,7 @@ class Fragments(NamedTuple):
 
 
 class Client(NamedTuple):
-    """What writer and recovery clients share: the fields of the spec's ClientState that adding entries needs."""
+    """The state that writer and recovery clients share: the fields of the spec's ClientState for adding entries."""
 
     meta_version: Version  # metadata version that the client has; 0 = Nil
     fragments: Fragments  # the fragments as the client knows them; the lowest is curr_fragment
@@ -170,7 +170,7 @@ def any_row(rows):
 
 
 def later_rows(rows):
-    """For each entry the union of the rows of smaller entries."""
+    """The union of the rows of smaller entries, for each entry."""
     return ((rows << 6) | (rows << 12) | (rows << 18)) & ROWS
 
 
@@ -180,7 +180,7 @@ def entries_up_to(entry):
 
 
 def current_ensemble(fragments):
-    """Who is in the ensemble of the current fragment."""
+    """The bookies in the ensemble of the current fragment."""
     return fragments.ensembles & ROW
 
 

@@ -1,4 +1,4 @@
-"""How many bookies have to be lost before an entry is, where nothing else loses one.
+"""The number of bookies that have to be lost before an entry is, where nothing else loses one.
 
 With several clients one may be enough, with a message that is on its way for days: nothing is known of any state, and
 heads only follow lost bookies first. With a single client, an acknowledged entry is lost once no bookie of its write

@@ -23,7 +23,7 @@ from quorisk.kernels.protocols.bookkeeper.layout import (
 from quorisk.kernels.protocols.bookkeeper.slots import of_slot, slot_row
 
 FENCED_RESPONSE = 24
-"""How much higher than the success response to a request stands the one that says fenced (success = FALSE)."""
+"""Bits from a request's success response up to its response that says fenced (success = FALSE)."""
 _READS_OF_AN_ENTRY = 12
 
 
@@ -36,12 +36,12 @@ def send(messages, mask, lost):
 
 
 def reachable(state, bookies):
-    """Of these bookies those that a message may reach: the others' messages are lost, and no coin is thrown."""
+    """The bookies among these that a message may reach: the others' messages are lost, and no coin is thrown."""
     return bookies & ~state.b_down
 
 
 def surely_lost(state, bookies, lost):
-    """What is lost of messages to these bookies: what the coins say, and all to bookies that are down."""
+    """The bookies whose messages are lost: `lost` by the coins, and those of these bookies that are down."""
     return lost | (bookies & state.b_down)
 
 

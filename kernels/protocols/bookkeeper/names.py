@@ -1,4 +1,4 @@
-"""What clients, bookies, messages and fragments are called in print."""
+"""Names of clients, bookies, messages and fragments in print."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""What an experiment file may say about a ledger, and the numbers that the rules read."""
+"""Parameters of a ledger in an experiment file, and the numbers that the rules read."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -295,7 +295,7 @@ def _racks_of_a_write_quorum(values) -> int:
 
 
 def alike(params: Params) -> int:
-    """How many bookies no step tells apart.
+    """Returns the number of bookies if no step tells them apart, else 0.
 
     Of several spare bookies the smallest one is chosen, and racks are of given bookies. With one bookie more than an
     ensemble has, there is never more than one spare. In a list, positions tell bookies apart.

@@ -1,4 +1,4 @@
-"""What BookKeeper promises of an acknowledged entry."""
+"""The promise of BookKeeper on an acknowledged entry."""
 
 from collections.abc import Mapping
 from math import inf
@@ -8,7 +8,7 @@ from quorisk.kernels.protocols.promises import Promise
 
 
 def promise(values: Mapping[str, Any]) -> Promise:
-    """Returns what a configuration promises, from its parameters by dotted key."""
+    """Returns the promise of a configuration, from its parameters by dotted key."""
     write_quorum, ack_quorum = values["model.write_quorum"], values["model.ack_quorum"]
     # all bookies of an ensemble but one may be in one rack, as it spans two at least; a stripe of it may be in one
     striped = (values.get("model.ensemble_size") or write_quorum) > write_quorum

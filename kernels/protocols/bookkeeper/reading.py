@@ -1,4 +1,4 @@
-"""How a recovery client reads entries: ClientSendsRecoveryReadRequests and ClientReceivesRecoveryReadResponse.
+"""Reads of a recovery client: ClientSendsRecoveryReadRequests and ClientReceivesRecoveryReadResponse.
 
 Instances: of sending, the slot; of receiving, (slot, bookie).
 """
@@ -36,7 +36,7 @@ from quorisk.kernels.protocols.bookkeeper.slots import (
 from quorisk.kernels.protocols.bookkeeper.stripes import Ensemble, current_list, has_quorum_coverage, write_set
 
 NEED_MORE_RESPONSES, READ_UNKNOWN, NO_SUCH_ENTRY, READ_OK = range(4)
-"""What ReadStatus says."""
+"""Values of ReadStatus."""
 
 
 def recovery_ensemble(state, slot):
@@ -75,13 +75,13 @@ def client_sends_recovery_read_requests_enabled(state, params):
 
 
 def read_ensemble(state, params, slot):
-    """Where the recovery reads of a slot go."""
+    """The ensemble that the recovery reads of a slot go to."""
     current = current_list(recoverer(state, slot).fragments)
     return where(params.recovery_reads_initial_ensemble, recovery_ensemble(state, slot), current)
 
 
 def read_set(state, params, slot):
-    """Who is asked for the entry that this slot reads next."""
+    """The bookies that are asked for the entry that this slot reads next."""
     return write_set(params, read_ensemble(state, params, slot), recoverer(state, slot).lap + 1)
 
 
@@ -157,8 +157,8 @@ def client_receives_recovery_read_response_enabled(state, params):
 
 
 def read_over(state, slot):
-    """What ReadPositive, ReadNegative and ReadUnknown have in common: the read is reset, and no further response to it
-    is waited for (IgnoreFurtherReadResponses)."""
+    """The common part of ReadPositive, ReadNegative and ReadUnknown: the read is reset, and further responses to it are
+    ignored (IgnoreFurtherReadResponses)."""
     rows, ignored = rows_of_slots(1 << slot), reads_on_way(state, slot)
     return state._replace(
         curr_read_entries=with_slot_field(state.curr_read_entries, slot, 0),

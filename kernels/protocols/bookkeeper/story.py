@@ -1,7 +1,7 @@
-"""What happens to a ledger, in words: writer and recovery clients are w1, w2, ..., bookies b1, b2, ..., the metadata
+"""The story of a ledger, in words: writer and recovery clients are w1, w2, ..., bookies b1, b2, ..., the metadata
 store zk, as in the diagrams of the specification's README. Entries count from 1, so a LAC of 0 says that there is none.
 
-Who gets what follows from the difference between two states of the spec's `messages`.
+Messages of a step follow from the difference between two states of the spec's `messages`.
 """
 
 from collections.abc import Iterator
@@ -76,7 +76,7 @@ TO_METADATA = {
     "recovery_client_changes_ensemble": "ensemble {new_fragment}",
     "recovery_client_closes_ledger": "close ledger {end}",
 }
-"""What an action does at the metadata store, if it changes the metadata."""
+"""Labels of requests to the metadata store, by the actions that change the metadata."""
 
 
 def participants(params: Any) -> tuple[str, ...]:
@@ -119,7 +119,7 @@ def tell(state: layout.State, params: Any, action: str, instance: int, after: la
 
 
 def verdict(state: layout.State, params: Any, invariant: str) -> str:
-    """How a state breaks an invariant."""
+    """Returns a sentence on how a state breaks an invariant."""
     return _VERDICTS[invariant](spec_state(state, params), params)
 
 
@@ -131,7 +131,7 @@ def variables(state: layout.State, params: Any) -> SpecState:
 def _fields(
     then: SpecState, cid: int, fresh: list[describe.Message], handled: list[describe.Message]
 ) -> dict[str, str]:
-    """What the words of any action may name."""
+    """Returns the fields that the words of any action may name."""
     fields = {
         "client": client_name(cid),
         "ensemble": ensemble_names(then.meta_fragments[-1].ensemble),
@@ -154,7 +154,7 @@ def _notes(before: SpecState, then: SpecState, params: Any) -> Iterator[Note]:
 
 
 def _client_news(was: ClientState, now: ClientState) -> Iterator[str]:
-    """What became of a client, beyond what it sent and received."""
+    """Yields the changes of a client, beyond messages that it sent and received."""
     recovers = now.recovery_phase > 0
     if now.lac > was.lac:
         entries = ", ".join(f"e{e}" for e in range(was.lac + 1, now.lac + 1))

@@ -1,4 +1,4 @@
-"""What happens to bookies that fail, in words: the actions in which no client takes part."""
+"""The story of bookies that fail, in words: the actions in which no client takes part."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -44,11 +44,11 @@ STRUCK: Mapping[str, Callable[[layout.State, Any, int], list[int]]] = {
     "cluster_loses_power": lambda state, params, instance: bits(params.bookies),
     "rack_loses_power": lambda state, params, rack: bits(rack_of(params, rack)),
 }
-"""By action: the bookies that an instance of it is about."""
+"""The bookies that an instance of each action is about."""
 
 
 def tell_of_bookies(before: SpecState, then: SpecState, action: str, struck: list[int]) -> Told:
-    """What happened to bookies, and which requests never reach them."""
+    """Returns the fate of bookies in words, with the requests that never reach them."""
     names = [bookie_name(b) for b in struck]
     gone = [bookie_name(b) for b in sorted(then.b_down - before.b_down)]
     comes = f"{listed(gone)} {'does' if len(gone) == 1 else 'do'} not come back" if gone else "every bookie comes back"
@@ -72,7 +72,7 @@ def _entries(entries: Iterable[describe.Entry]) -> str:
 
 
 def _news(before: SpecState, then: SpecState, b: int, action: str) -> Iterator[str]:
-    """What became of a bookie that failed, or flushed."""
+    """Yields the changes of a bookie that failed, or flushed."""
     if b in before.b_down:
         if b not in then.b_down:
             yield "a new machine, empty"

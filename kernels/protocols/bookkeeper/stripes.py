@@ -87,7 +87,7 @@ def append_fragment(fragments, ensemble, first_entry_id):
 
 
 def positions(params, ensemble):
-    """Who is where: bit 6 p + b for bookie b at position p."""
+    """The bookies by position: bit 6 p + b for bookie b at position p."""
     rows = 0
     for p in range(_LISTED):
         rows |= 1 << (6 * p + ((ensemble.order >> (3 * p)) & _DIGIT))
@@ -111,13 +111,13 @@ def write_sets(params, ensemble):
 
 
 def write_set(params, ensemble, entry):
-    """WriteSet: who gets this entry."""
+    """WriteSet: the bookies that get this entry."""
     striped = entry_row(when(params.striped != 0, striped_write_sets, params, ensemble), entry)
     return where(params.striped != 0, striped, ensemble.members)
 
 
 def places_by_entry(fragments):
-    """By entry, 6 bits each: the place of its FragmentOfEntryId, counted from the current one.
+    """The place of each entry's FragmentOfEntryId, counted from the current one, 6 bits an entry.
 
     An entry is in the current fragment if that begins at or before it, else in the one that does so while the next does
     not. Where several do, the first counts; where none does, the current one.

@@ -1,4 +1,4 @@
-"""How long an outage of all bookies takes an acknowledged entry: until the first of its copies is flushed.
+"""The time for which an outage of all bookies loses an acknowledged entry: until the first of its copies is flushed.
 
 A request and its confirmation are each lost with `message_loss`. So an entry has as many copies as requests arrive, and
 is acknowledged if an ack quorum of these are confirmed.
@@ -29,5 +29,5 @@ def unflushed_for(values: Mapping[str, Any]) -> float:
 
 
 def _chance(messages: int, number: int, arrives: float) -> float:
-    """Of so many of some messages to arrive."""
+    """Returns the probability that `number` of these messages arrive."""
     return float(math.comb(messages, number) * arrives**number * (1.0 - arrives) ** (messages - number))

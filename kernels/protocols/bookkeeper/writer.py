@@ -51,7 +51,7 @@ def client_sends_add_entry_requests_enabled(state, params):
 
 
 def next_write_set(params, client):
-    """Who gets the entry that the client adds next."""
+    """The bookies that get the entry that the client adds next."""
     return write_set(params, current_list(client.fragments), client.lap + 1)
 
 

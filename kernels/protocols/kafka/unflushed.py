@@ -1,4 +1,4 @@
-"""The time for which an outage of all replicas loses a committed record: until the next leader-to-be has flushed it."""
+"""The time for which an outage of all replicas loses a committed record: until the next leader has flushed it."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -38,10 +38,10 @@ LIMITS = (
     "A follower that stalls fetches nothing; one that fetches too slowly is not in the model.",
     "There is one partition and no load; producers' retries, transactions and consumers' offsets are not in the model.",
 )
-"""What the model leaves out."""
+"""Limits of the model, one sentence each."""
 
 _normal = partial(in_normal_form, normal_form)
-"""Of the actions that a record passes through: neighbours that another makes alike are one after the next of these."""
+"""Wrapper of the actions that a record passes through: the next of these merges neighbours that others make alike."""
 
 MODEL = Model(
     name="kraft",

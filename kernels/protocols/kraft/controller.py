@@ -110,7 +110,7 @@ def isr_without(state, params, broker):
 
 
 def next_leaders(state, params):
-    """Whom the controller may elect when it fences the leader: row of the leader + candidate; + 0 if nobody."""
+    """The candidates that may be elected when the leader is fenced: row of the leader + candidate; + 0 if none may."""
     leader = state.con.leader
     isr = isr_without(state, params, leader)
     elr = update_elr(state, params, isr, state.con.replicas)
@@ -334,12 +334,12 @@ def instant_reassignments(state, params):
 
 
 def keeping(sets, instant, members, b):
-    """Of these reassignments those after which broker b still is one of `members`."""
+    """The reassignments among `sets` after which broker b still is one of `members`."""
     return where((members >> b) & 1, sets & ~(instant & _CONTAINING[b]), 0)
 
 
 def keeping_leader(sets, instant, leader):
-    """Of these reassignments those after which this broker, a set, still leads."""
+    """The reassignments among `sets` after which `leader`, a set of one broker or none, still leads."""
     stays = 0
     for b in range(MAX_BROKERS):
         stays |= keeping(sets, instant, leader, b)

@@ -1,4 +1,4 @@
-"""What must hold of a partition, and how a run of it ended.
+"""Invariants of a partition, and the outcome of a run.
 
 Data is lost if AckedRecordsSurvive breaks, which is no invariant of the specs. In Kafka's semantics it counts what a
 producer was told; in the specs' own it stands for their LeaderCompletenessProperty, NoCommittedRecordLostGlobally and
@@ -139,7 +139,7 @@ def min_isr_recovery_quorum(state, params):
 
 
 def producers_have_room(state, params):
-    """With continuous writes: records that have to be told apart have not used up all values."""
+    """Records that have to be told apart have not used up all values, with continuous writes."""
     return (params.continuous_writes == 0) | (state.sent != params.values)
 
 

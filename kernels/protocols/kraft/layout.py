@@ -273,7 +273,7 @@ def peer_epoch(peers, b, p):
 
 
 def without_peers(words, brokers, size):
-    """The fetches from these brokers, of so many bits each, set to 0 in every word."""
+    """The words with all fetches from these brokers, of `size` bits each, set to 0."""
     own, gone = (1 << size) - 1, 0
     for b in range(PEERS):
         gone |= where((brokers >> b) & 1, own << (size * b), 0)
@@ -302,7 +302,7 @@ def with_alter_epochs(epochs, i, value):
 
 
 def with_local(local, b, replicas, isr, leader, leader_epoch, partition_epoch):
-    """What broker b knows of the partition replaced; its maximal ISR is its ISR."""
+    """`local` with broker b's knowledge of the partition replaced; its maximal ISR is its ISR."""
     known = replicas, isr, isr, leader, leader_epoch, partition_epoch
     return Local(*(with_row(rows, b, value) for rows, value in zip(local, known, strict=True)))
 

@@ -1,4 +1,4 @@
-"""How brokers start and stop.
+"""Starts and stops of brokers.
 
 Instances: of a start, the broker; of a registration response, row k + broker; of a shutdown, row of the broker + the
 new leader that the controller chooses (see `controller`).
@@ -100,7 +100,7 @@ def drop_fetch_sessions(state, brokers):
 
 
 def drop_registrations(state, params, brokers):
-    """As Kafka has it, what a broker asked the controller dies with its connection: its next start asks anew."""
+    """The state without these brokers' registrations on their way: in Kafka they die with the connection."""
     messages = (state.register_requests | state.register_responses) & (where(params.kafka, brokers, 0) * EVERY_START)
     asked = messages
     for b in range(1, MAX_BROKERS):
@@ -115,8 +115,8 @@ def drop_registrations(state, params, brokers):
 
 
 def go_down(state, params, brokers, refused):
-    """What all shutdowns of brokers have in common once the controller has fenced them; `refused`: what they cannot
-    acknowledge any more. They keep their logs, and come back as from a crash."""
+    """The common part of all shutdowns of brokers, once the controller has fenced them; `refused`: the records that
+    they cannot acknowledge any more. They keep their logs, and come back as from a crash."""
     state = drop_fetch_sessions(drop_registrations(state, params, brokers), brokers)
     return state._replace(
         running=state.running & ~brokers,
@@ -165,7 +165,7 @@ def lose_tails(state, brokers):
 
 
 def unacknowledged(state, b):
-    """What broker b leaves its producers without an answer for, if it leads."""
+    """The records that broker b leaves without an answer to their producers, if it leads."""
     failed = ackable(state, b, row(state.hwms, b), leo_of(state, b))
     return where(state.leaders & (1 << b) != 0, failed, 0)
 
@@ -220,7 +220,7 @@ def tail_loss_shutdown(state, params, instance, lost):
 
 
 def broker_flushes_enabled(state, params):
-    """Of any broker, up or down: the page cache outlives the process, and nothing else leaves any of it."""
+    """Any broker, up or down: the page cache outlives the process, and faults that take it leave nothing unflushed."""
     return (gathered(nonempty(state.unflushed)),)
 
 
@@ -231,8 +231,8 @@ def broker_flushes(state, params, b, lost):
 
 
 def no_data_loss_shutdown_enabled(state, params):
-    """Of a clean shutdown and of a crash that loses nothing. As of 3.5 they differ in what they flush alone, and the
-    spec has one."""
+    """The guard of a clean shutdown, and of a crash that loses nothing. In 3.5 they only differ in what they flush, and
+    the spec has one of them."""
     wanted = where(state.clean_shutdowns < params.max_clean_shutdowns, state.running | state.starting, 0)
     return (when(wanted != 0, fence_instances, state, params, wanted),)
 

@@ -1,4 +1,4 @@
-"""How many records a run loses where producers write all the time.
+"""The number of records that a run loses where producers write all the time.
 
 A value stands for the record that a step writes, for those that producers write meanwhile and that would tell nothing
 new, and for those of values that its normal form puts it in the place of.

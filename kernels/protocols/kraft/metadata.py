@@ -76,7 +76,7 @@ def receive_metadata_update(state, params, instance, lost):
 
 
 def partition_change(state, params, i, b):
-    """What the record of row i, which is news to broker b, makes of it."""
+    """The state once broker b has applied the record of row i, which is news to it."""
     broker = 1 << b
     log, old = state.log, state.local
     replicas, isr, leader = wide_row(log.replicas, i), wide_row(log.isrs, i), wide_row(log.leaders, i)
@@ -100,7 +100,7 @@ def lead(state, params, b, isr, remains_leader):
     """RemainLeader and BecomeLeaderInNewEpoch."""
     broker = 1 << b
     peers = word_of(state.peers, b)
-    # whoever is reelected keeps what it knows of the members of the ISR, a new leader knows nothing
+    # a reelected leader keeps what it knows of the members of the ISR, a new leader knows nothing
     members = where(state.leaders & broker != 0, isr & ~broker, 0)
     epochs = 0
     for p in range(MAX_BROKERS):

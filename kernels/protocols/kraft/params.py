@@ -1,4 +1,4 @@
-"""What an experiment file may say about a partition, and the numbers that the rules read."""
+"""Parameters of a partition in an experiment file, and the numbers that the rules read."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""What Kafka with KRaft promises of an acknowledged record."""
+"""The promise of Kafka with KRaft on an acknowledged record."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +7,7 @@ from quorisk.kernels.protocols.promises import Promise
 
 
 def promise(values: Mapping[str, Any]) -> Promise:
-    """Returns what a configuration promises, from its parameters by dotted key."""
+    """Returns the promise of a configuration, from its parameters by dotted key."""
     # with acks=1 the leader alone acknowledges a record, whatever min_isr is
     replicas = values["model.replication_factor"]
     least, asked = (1, 1) if values.get("variant.acks") == "1" else (values["model.min_isr"], replicas)
@@ -25,7 +25,7 @@ def promise(values: Mapping[str, Any]) -> Promise:
 
 
 def _while(values: Mapping[str, Any]) -> str:
-    """What must not happen besides. A broker that falls out of sync has what was acknowledged before, and counts for
-    nothing once another leads: the ELR keeps it a candidate, until it crashes."""
+    """Returns the condition of the promise. A broker that falls out of sync has the records acknowledged before, and
+    counts for nothing once another leads: the ELR keeps it a candidate, until it crashes."""
     elr = values.get("variant.version", "kip966") == "kip966" and not values.get("variant.unclean_leader_election")
     return ", unless another crashed just before" if elr else ", while the others are in sync"

@@ -35,7 +35,7 @@ _REACHED = (1 << REACHED_BITS) - 1
 
 
 def with_peer(peers, b, p, leo, epoch):
-    """That word once peer p has fetched from `leo` on."""
+    """The word `peers` of broker b once peer p has fetched from `leo` on."""
     shift = REACHED_BITS + 4 * place_of(b, p)
     old = EVERY_OFFSET << p | 15 << shift
     reached = (EVERY_OFFSET & ((1 << (WIDTH * leo)) - 1)) << p
@@ -227,7 +227,7 @@ def may_lose_power(state, params):
 
 
 def breakdowns_left(state, params):
-    """How many more faults may happen of those that take one broker, or one zone."""
+    """The number of faults that take one broker, or one zone, and may still happen."""
     crashes = params.max_clean_shutdowns + params.max_lossy_shutdowns + params.max_tail_losses
     found = state.clean_shutdowns + state.lossy_shutdowns + state.tail_losses
     return crashes - found + params.max_zone_outages - state.zone_outages

@@ -26,7 +26,7 @@ def roll_begins(state, params, instance, lost):
 
 
 def roll_restarts_enabled(state, params):
-    """Of the next broker, while it runs and the gate is open."""
+    """The next broker of the roll, while it runs and the gate is open."""
     following = state.to_restart & -state.to_restart & state.running
     in_sync = (state.restarting == 0) & (state.con.replicas & ~state.con.isr == 0)
     following = where((params.gated_rolls == 0) | in_sync, following, 0)

@@ -1,4 +1,4 @@
-"""Which setting of a real cluster is which key here, and which is none: see docs/settings.md."""
+"""Settings of a real cluster, and the keys that stand for them, if any: see docs/settings.md."""
 
 from quorisk.kernels.protocols.settings import Setting
 

@@ -1,7 +1,7 @@
-"""What happens to a partition, in words: brokers are b1, b2, ..., records A, B, ..., the controller leads nothing.
+"""The story of a partition, in words: brokers are b1, b2, ..., records A, B, ..., the controller leads nothing.
 
-Who gets what follows from the difference between two states of the spec's `messages`. What producers and consumers see
-stands in notes over the leader; offsets count from 1, as in the spec.
+Messages of a step follow from the difference between two states of the spec's `messages`. Notes over the leader tell
+what producers and consumers see; offsets count from 1, as in the spec.
 """
 
 from collections.abc import Iterable, Iterator
@@ -121,7 +121,7 @@ def tell(state: layout.State, params: Any, action: str, instance: int, after: la
 
 
 def verdict(state: layout.State, params: Any, invariant: str) -> str:
-    """How a state breaks an invariant."""
+    """Returns a sentence on how a state breaks an invariant."""
     s = spec_state(state, params)
     md, committed = s.con_partition_metadata, f"records up to offset {s.inv_true_hwm - 1} are committed"
     if invariant == "AckedRecordsSurvive":
@@ -276,7 +276,7 @@ def _notes(before: SpecState, then: SpecState, down: list[int], unclean: set[int
 
 
 def _elected(was: PartitionMetadata, now: PartitionMetadata, unclean: set[int]) -> Iterator[str]:
-    """Who is elected though neither in sync nor eligible, and who is eligible no longer."""
+    """Yields the brokers that are eligible no longer, and a leader elected though neither in sync nor eligible."""
     leaving = sorted(was.elr & unclean)
     if leaving:
         yield f"{listed(map(_broker, leaving))} leaves the ELR after an unclean shutdown"
@@ -314,7 +314,7 @@ def _deposed(before: SpecState, then: SpecState, b: int) -> bool:
 
 
 def _news(before: SpecState, then: SpecState, b: int) -> Iterator[str]:
-    """What became of a broker."""
+    """Yields the changes of a broker."""
     was, now = before.partition_data[b - 1], then.partition_data[b - 1]
     status = then.broker_state[b - 1].status
     if status != before.broker_state[b - 1].status and status not in _OFFLINE:

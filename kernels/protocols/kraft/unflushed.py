@@ -1,4 +1,4 @@
-"""How long an outage of all brokers takes an acknowledged record: until whoever would lead next has flushed it."""
+"""The time for which an outage of all brokers loses an acknowledged record: until the next leader has flushed it."""
 
 import math
 from collections.abc import Mapping

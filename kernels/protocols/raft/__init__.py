@@ -32,7 +32,7 @@ LIMITS = (
     "P is that of losing one of `model.values` values, not any of a log that is written to all the time: entries are "
     "sent and synced one by one, so neighbours do not fare alike (docs/concepts.md).",
 )
-"""What the model leaves out."""
+"""Limits of the model, one sentence each."""
 
 MODEL = Model(
     name="raft",

@@ -1,8 +1,8 @@
 """Bags of messages of one kind: each a word, in descending order, so that equal bags are equal states.
 
 A message is its record (see `layout`), above a bit that is set if it was taken: without `resend` it stays in the bag,
-and what is there is never sent again. A full bag takes nothing: who would send waits. Send's
-guard, that no such message is in the bag, is asked for all pairs of servers at once (`pairs_of`).
+and is never sent again. A full bag takes nothing: senders wait. Send's guard, that no such message is in the bag, is
+computed for all pairs of servers at once (`pairs_of`).
 """
 
 from quorisk.kernels.ops import where
@@ -12,7 +12,7 @@ from quorisk.kernels.protocols.raft.layout import ROOM
 
 TAKEN = 1
 _SKIPPED = max(map(total_bits, ROOM)) + 1
-"""Where a slot counts how many before it are dropped, while it is packed."""
+"""The lowest bit of a slot's count of dropped slots before it, while a bag is packed."""
 
 
 def is_received(slot, panicked):

@@ -106,7 +106,7 @@ def vote_request(state, i, j):
 
 
 def asked(state, params):
-    """The pairs of which the second was asked for its vote by the first, as that would ask it now."""
+    """The pairs in which the first server asked the second for its vote, with the request that it would send now."""
     bag = state.messages.vote_requests
     return pairs_of(bag, VoteRequest, lambda m: joined(m) == joined(vote_request(state, m.source, m.dest)))
 

@@ -20,7 +20,7 @@ POWER = "power loss"
 
 
 def forget_volatile(state, i):
-    """What a server i has in memory is gone; its log is as it was."""
+    """The state once server i has lost its memory; its log is as it was."""
     after = with_role(state, i, FOLLOWER)._replace(
         votes_granted=state.votes_granted.put(i, 0), commit_index=state.commit_index.put(i, 0)
     )

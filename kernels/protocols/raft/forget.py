@@ -1,4 +1,4 @@
-"""One state for all that go on alike: without what nobody asks for any more, and whoever is who.
+"""One state for all that go on alike: without parts that nothing reads any more, and whichever server is which.
 
 Servers are alike: no step and no invariant tells one from another, and each bag of messages is in an order of its own.
 So of all states that differ only in which server is which a head keeps one, in which servers are in the order of their

@@ -1,4 +1,4 @@
-"""What must hold of a Raft group, and how a run of it ended."""
+"""Invariants of a Raft group, and the outcome of a run."""
 
 from quorisk.kernels.model import COMPLETED, EXPOSURE, STUCK, Invariant
 from quorisk.kernels.ops import popcount, where
@@ -34,7 +34,7 @@ def leader_has_all_acked_values(state, params):
 
 
 def committed_entries_reach_majority(state, params):
-    """If leaders have committed anything, a majority has the last entry that one of them has committed."""
+    """A majority has the last entry that one of the leaders has committed, if any of them has committed one."""
     any_commits, reached = False, False
     for i in range(MAX_SERVERS):
         at = state.commit_index[i]

@@ -16,7 +16,7 @@ FOLLOWER, CANDIDATE, LEADER = range(3)
 SERVERS, VALUES = Things(MAX_SERVERS, "servers"), Things(MAX_VALUES, "values")
 ENTRY_BITS = 5
 TERM = 0b111
-"""Of an entry, the bits of its term; its value is in the other two."""
+"""Bits of an entry's term; its value is in the other two."""
 
 Server = Term = Index = Counter = Annotated[int, 3]
 Entry = Annotated[int, ENTRY_BITS]
@@ -65,7 +65,7 @@ class AppendResponse(NamedTuple):
 
 
 ROOM = {VoteRequest: 10, VoteResponse: 10, AppendRequest: 20, AppendResponse: 12}
-"""By kind: messages that may be on their way at once, or in the bag if what was taken stays there."""
+"""Messages of each kind that may be on their way at once, or in the bag if taken ones stay there."""
 
 
 def _bag(kind: type) -> type:
@@ -159,7 +159,7 @@ def all_servers(params):
 
 
 def is_quorum(params, num):
-    """Whether so many servers are a quorum."""
+    """Whether `num` servers are a quorum."""
     return 2 * num > params.servers
 
 

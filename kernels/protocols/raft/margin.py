@@ -1,4 +1,4 @@
-"""How many servers have to lose power before a value is lost, where no disk is lost and not all lose power at once.
+"""The number of power losses before a value is lost, where no disk is lost and not all servers lose power at once.
 
 Of n servers q = n // 2 + 1 are a quorum, and n - q are spare. A value is lost once a server leads that lacks it, in a
 later term. That takes the votes of q servers that lack it, as one that has it refuses.

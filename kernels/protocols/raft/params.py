@@ -1,4 +1,4 @@
-"""What an experiment file may say about a Raft group, and the numbers that the rules read."""
+"""Parameters of a Raft group in an experiment file, and the numbers that the rules read."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""What Raft promises of an acknowledged value."""
+"""The promise of Raft on an acknowledged value."""
 
 import math
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from quorisk.kernels.protocols.promises import Promise
 
 
 def promise(values: Mapping[str, Any]) -> Promise:
-    """Returns what a configuration promises, from its parameters by dotted key."""
+    """Returns the promise of a configuration, from its parameters by dotted key."""
     servers = values["model.servers"]
     quorum = servers // 2 + 1
     synced = ("variant.follower_fsync_before_reply", "variant.leader_fsync_before_include_in_quorum")

@@ -175,8 +175,8 @@ def append_response(state, request, success):
 
 
 def replied_now(state, params):
-    """The pairs of which the first refused the second in its present term, and then those that accepted, by match
-    index; who panics."""
+    """The pairs in which the first server refused the second in its present term, then those in which it accepted, by
+    match index; the servers that panic."""
 
     def pairs(success, index):
         return pairs_of(

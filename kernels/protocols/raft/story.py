@@ -1,6 +1,6 @@
-"""What happens to a Raft group, in words: servers are n1, n2, ..., values A, B, ...
+"""The story of a Raft group, in words: servers are n1, n2, ..., values A, B, ...
 
-Who gets what follows from the difference between two bags of messages. What clients see stands in notes over leaders.
+Messages of a step follow from the difference between two bags. Notes over leaders tell what clients see.
 """
 
 from collections.abc import Iterator
@@ -68,7 +68,7 @@ def tell(state: State, params: Any, action: str, instance: int, after: State) ->
 
 
 def verdict(state: State, params: Any, invariant: str) -> str:
-    """How a state breaks an invariant."""
+    """Returns a sentence on how a state breaks an invariant."""
     s = spec_state(state, params)
     acked = [v for v, is_acked in enumerate(s.acked) if is_acked]
     if invariant == "AckedValuesSurvive":
@@ -139,7 +139,7 @@ def _notes(before: spec.SpecState, then: spec.SpecState, panicked: int, panickin
 
 
 def _news(before: spec.SpecState, then: spec.SpecState, i: int) -> Iterator[str]:
-    """What became of a server."""
+    """Yields the changes of a server."""
     was, now = before.log[i], then.log[i]
     if then.currentTerm[i] > before.currentTerm[i]:
         yield f"term {then.currentTerm[i]}"

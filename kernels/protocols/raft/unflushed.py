@@ -1,4 +1,4 @@
-"""How long an outage of all servers takes an acknowledged value: until whoever would lead next has synced it."""
+"""The time for which an outage of all servers loses an acknowledged value: until the next leader has synced it."""
 
 import math
 from collections.abc import Mapping
