@@ -5,11 +5,11 @@ import unicodedata
 from quorisk.kernels.errors import ConfigError
 
 _TURNING = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
-"""What has the characters after it shown in another order: a name, or a number beside it, would read as another one."""
+"""Bidirectional classes that reorder the characters after them: a name, or a number beside it, would read wrong."""
 
 
 def is_control(character: str) -> bool:
-    """Whether a terminal does something at it, or it stands for a byte of a file name that is not UTF-8."""
+    """Whether a terminal acts upon it, or it stands for a byte of a file name that is not UTF-8."""
     if character in "\n\t":
         return False
     return unicodedata.category(character) in ("Cc", "Cs") or unicodedata.bidirectional(character) in _TURNING

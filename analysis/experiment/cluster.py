@@ -20,8 +20,8 @@
     per_year = "6 % / year"             # beside node_loss, which all of them have
     p_lost = 1
 
-How many copies there are is the design's: it comes from [model]. A rate without a unit is a year's. What may be left
-out is 0 where it is not given. `scatter_width` is of copysets alone, and else without effect.
+The number of copies belongs to the design: it comes from [model]. A rate without a unit is a year's. Keys that may be
+left out are 0 where they are not given. `scatter_width` is of copysets alone, and else without effect.
 """
 
 import math
@@ -57,9 +57,9 @@ from quorisk.say.quantities import YEAR_S
 
 MOST_NODES = 100_000
 MOST_GROUPS = 1_000_000
-"""Copysets that are kept."""
+"""Most copysets of a cluster."""
 MOST_ALTERNATING = 6
-"""Members of an ensemble whose write sets each have to lie in two racks."""
+"""Most members of an ensemble whose write sets each have to lie in two racks."""
 _FORMER = {
     "outages": ("power_outage", CLUSTER),
     "p_lost_in_outage": ("power_outage", CLUSTER),
@@ -70,11 +70,11 @@ _FORMER = {
 _OTHER_CAUSES = SINGLES, AFTER, THIN, "unflushed"
 """Names that no event may have."""
 _COPIES = ("model.write_quorum", "model.replicas", "model.replication_factor", "model.servers")
-"""By which key a design says how many copies there are."""
+"""Keys that give the number of copies of a design."""
 
 
 _BANDWIDTHS = ("repair_bandwidth", "cluster_repair_bandwidth", "worker_repair_bandwidth")
-"""Of repairs; where several are given, the least of them counts."""
+"""Keys of the bandwidth of repairs; where several are given, the least bandwidth in all counts."""
 
 
 def _read_as(bare: Kind, parse: Callable[[str], Fraction], times: int, example: str) -> Kind:
@@ -178,7 +178,7 @@ def keys(events: Iterable[str] = ()) -> dict[str, Key]:
 def place(protocol: str, values: Mapping[str, Any], varied: Mapping[str, Any], is_physical: bool = False) -> Placed:
     """Returns a design, by the values of all keys, on its cluster; `is_physical` says that rates are a second's.
 
-    Raises ConfigError if it does not go there.
+    Raises ConfigError if the design does not fit there.
     """
     mine = _mine(values)
     cluster = arranged(protocol, values)

@@ -25,11 +25,11 @@ __all__ = ["ConfigError", "Experiment", "RunSettings", "build", "load"]
 
 MOST_BYTES = 1 << 24
 UNTIL_PRECISE = 100_000_000
-"""Runs of a point, at most, if a precision is asked for and nobody says how many there may be."""
+"""Most runs of a point if a precision is asked for and `run.runs` is not given."""
 
 
 class RunSettings(NamedTuple):
-    """How many runs, and how they are told apart and judged."""
+    """Settings of runs: their number, seed and engine, and the method and precision of answers."""
 
     runs: int
     """Runs of each grid point; at most, if a precision is asked for."""
@@ -38,7 +38,7 @@ class RunSettings(NamedTuple):
     engine: str
     """`auto`, or one of `kernels.engines.ENGINES`."""
     method: str
-    """How losses are found: one of keys.METHODS."""
+    """Method by which losses are found: one of keys.METHODS."""
     precision: float
     """Half-width of the interval at which an estimate stops; infinite for none."""
     relative_precision: float
@@ -62,44 +62,44 @@ class Experiment(NamedTuple):
     protocol: str
     model: Model
     points: tuple[GridPoint, ...]
-    """In the order of the file's grid, the last key varying fastest."""
+    """Grid points in the order of the file's grid, the last key varying fastest."""
     run: RunSettings
     varied: tuple[str, ...]
     """Dotted names of the grid's keys, in the file's order."""
     overrides: tuple[str, ...]
-    """What was put in the place of the file's values, as section.key=value."""
+    """Values put in the place of the file's, as section.key=value."""
     given: frozenset[str]
     """Dotted names of the keys that the file, its profile or an override sets, the grid's among them."""
     scenarios: Mapping[str, Scenario]
-    """By name, in the file's order; none if the file has none."""
+    """Scenarios by name, in the file's order; empty if the file has none."""
     profile: Profile | None
     """The profile from which the file takes its physical figures."""
     tables: Mapping[str, Any]
-    """What the file and its overrides say in the tables of `tables.READERS`."""
+    """Contents of the tables of `tables.READERS`, by the file and its overrides."""
     document: Mapping[str, Any]
     """The parsed file, before anything overrode it."""
     known: Mapping[str, Known]
-    """What the file says that is known of its figures, by the names that it has for them: rates.KEY, faults.KEY,
+    """Distributions of figures that the file states, by its names for these: rates.KEY, faults.KEY,
     scenarios.NAME.rates.KEY, scenarios.NAME.per_year. Each is one unknown, wherever it is used."""
     known_in_grid: Mapping[tuple[str, Any], Known]
-    """What it says of the figures that its grid lists, by key and value."""
+    """Distributions of the figures that its grid lists, by key and value."""
     notes: tuple[str, ...]
-    """Lines for whoever gave the overrides: what these do not change though it may have been meant."""
+    """Lines for the user: values that overrides do not change, renamed keys, and unused figures of the profile."""
     clusters: tuple[Placed, ...] = ()
     """The designs on their clusters, in the grid's order; none if the file has no [cluster]. Keys of that table are no
     part of `varied` or of points, whose runs do not depend on them."""
     own: frozenset[str] = frozenset()
-    """Of `given`, what the file or an override sets outside scenarios: not what only the profile does."""
+    """Keys of `given` that the file or an override sets outside scenarios, not the profile alone."""
     follows: frozenset[str] = frozenset()
     """Keys of runs whose values [cluster] gives."""
     picked: bool = False
-    """Whether one scenario was picked of those that there are: what is asked is about that alone."""
+    """Whether one of the scenarios was picked: answers are about that one alone."""
     source: str = ""
-    """The file's text, as it was read: somebody may change the file while a sweep runs, or it was a pipe."""
+    """The file's text, as it was read: the file may change while a sweep runs, or was a pipe."""
 
     @property
     def asks_year(self) -> bool:
-        """Whether it is about years: it has a cluster or scenarios, and nobody picked one of these."""
+        """Whether answers are about years: there is a cluster or scenarios, and no scenario is picked."""
         return bool(self.clusters or self.scenarios) and not self.picked
 
     def command(self, verb: str, *options: str, changes: Sequence[str] = ()) -> str:
@@ -108,9 +108,9 @@ class Experiment(NamedTuple):
         return shlex.join(["quorisk", verb, self.path, *options, *settings])
 
     def side_files(self) -> dict[Path, Path]:
-        """Returns where the files are that it was read from besides its own, by how they are seen from its folder.
+        """Returns the other files that it was read from, by their paths as seen from its folder.
 
-        Built-in profiles are among them: what they say is kept with results, whatever they say later.
+        Built-in profiles are among them: their text is kept with results, whatever it becomes later.
         """
         read = {Path(profiles.FOLDER, path.name): path for path in (self.profile.files if self.profile else ())}
         changed, _ = settings.with_tables(self.document, self.overrides)
@@ -253,7 +253,7 @@ def _pick_scenarios(read: settings.Settings, found: Mapping[str, Scenario]) -> b
 
 
 def _values(read: settings.Settings, keys: Mapping[str, Key]) -> dict[str, Any]:
-    """By key: what is the same at each point, or the default."""
+    """Values of keys outside the grid, or their defaults, by key."""
     values = {key.name: key.default for key in keys.values()} | read.values
     if "run.runs" not in read.values and min(values["run.precision"], values["run.relative_precision"]) < math.inf:
         values["run.runs"] = UNTIL_PRECISE

@@ -39,7 +39,7 @@ def starter(name: str) -> str:
 
 
 def _explained(model: Model) -> dict[str, str]:
-    """What each key of the model is about, by dotted name."""
+    """Explanations of the model's keys, by dotted name."""
     losses = {probability.name: probability.doc for probability in model.probabilities}
     if loses_messages(model):
         losses = {MESSAGE_LOSS: "probability that a message is lost", **losses}
@@ -51,8 +51,8 @@ def _explained(model: Model) -> dict[str, str]:
 
 
 def _lines(key: Key, about: str, value: Any, elsewhere: Condition | None) -> list[str]:
-    """A key with its value, below what it is about and what it may be; of rates that is the same for all. A rate that
-    only goes with a value that the file does not have is a comment."""
+    """Lines of a key with its value, below its explanation and, but for rates, the values allowed. A rate that only
+    goes with a value that the file does not have is a comment."""
     said = one_line(about) if key.timed else f"{one_line(about)}: {one_line(key.kind.allowed)}"
     if elsewhere:
         said += f" Goes with {elsewhere.key} = {elsewhere.allowed}."

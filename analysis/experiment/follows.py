@@ -1,4 +1,4 @@
-"""A figure stands in one place: what [cluster] says of nodes, runs of its scenarios take from there.
+"""A figure stands in one place: runs of scenarios take the figures of nodes from [cluster].
 
 A scenario may have a value of its own, since many count only runs in which something happens soon. A file that says in
 [rates] or [faults] what [cluster] says otherwise is refused; a profile just gives way.
@@ -28,7 +28,7 @@ def _repair(here: Cluster) -> float | None:
 
 
 def _p_lost(scope: str) -> Callable[[Cluster], float | None]:
-    """That of the one event of this scope; None if there are several, or none."""
+    """The function that reads p_lost of the one event of this scope; None if there are several, or none."""
 
     def told(here: Cluster) -> float | None:
         found = [event.p_lost for event in here.events if event.scope == scope]
@@ -43,12 +43,12 @@ _TOLD: Mapping[str, Callable[[Cluster], float | None]] = {
     "p_lost_in_outage": _p_lost(CLUSTER),
     "p_lost_in_rack_outage": _p_lost(RACK),
 }
-"""By the word that a protocol has for it in FOLLOWS: a second's rates, and probabilities; None if nothing follows."""
+"""Rates a second and probabilities of a cluster, by a protocol's words for them in FOLLOWS; None if nothing follows."""
 
 
 def told(protocol: str, values: Mapping[str, Any], is_physical: bool) -> dict[str, float]:
     """Returns the values that follow from the cluster of a design, by key, given those of all keys; rates only where
-    these are a second's. Raises ConfigError if the design does not go there."""
+    these are a second's. Raises ConfigError if the design does not fit there."""
     keys = registry.of_cluster(protocol)
     here = cluster.arranged(protocol, values) if keys else None
     found = {key: _TOLD[word](here) for key, word in keys.items() if here}
@@ -64,8 +64,8 @@ def following(
     is_physical: bool,
 ) -> Iterator[Combination]:
     """Yields a grid's combinations with the values that follow from the cluster of each. `own` are the keys that the
-    file or overrides set outside scenarios. Raises ConfigError where these say something else, and where clusters that
-    one design is to be weighed on would have its scenarios run at different values."""
+    file or overrides set outside scenarios. Raises ConfigError where these differ, and where the clusters of one design
+    would have its scenarios run at different values."""
     before: dict[Any, dict[str, float]] = {}
     for varied, here in combinations:
         overlaid = found[varied[SCENARIO]].values if SCENARIO in varied else {}

@@ -16,7 +16,7 @@ from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import Model
 
 MOST_POINTS, MOST_COMBINATIONS = 100_000, 1_000_000
-"""The most points that a grid may have, which take half a minute to read, and before its conditions leave some out."""
+"""Most points of a grid, which take half a minute to read, and most combinations before conditions leave some out."""
 _IN_PARTS = "sweep it in parts, and merge their results"
 
 
@@ -27,7 +27,7 @@ class GridPoint(NamedTuple):
     point_id: str
     """See `identity.point_id`."""
     varied: dict[str, Any]
-    """Its values of the grid's keys, by dotted name."""
+    """The point's values of the grid's keys, by dotted name."""
 
     @property
     def scenario(self) -> str | None:
@@ -66,7 +66,7 @@ def check_size(read: settings.Settings) -> None:
 def combinations(
     values: Mapping[str, Any], read: settings.Settings, found: Mapping[str, Scenario], keys: Mapping[str, Key]
 ) -> Iterable[Combination]:
-    """Yields those that the grid's conditions leave over. Raises ConfigError if they are too many."""
+    """Yields the combinations that meet the grid's conditions. Raises ConfigError if they are too many."""
     num, following = 0, {key.name: key.follows for key in keys.values() if key.follows}
     for combination in itertools.product(*read.grid.values()):
         varied = dict(zip(read.grid, combination, strict=True))
@@ -90,7 +90,7 @@ def placed(protocol: str, combinations: Iterable[Combination], is_physical: bool
 
 
 def _told_apart(combinations: Iterable[Combination], by: Callable[[str], bool]) -> Iterable[Combination]:
-    """Those that differ in certain keys, with their values of these alone."""
+    """The combinations that differ in the keys picked by `by`, with their values of these alone."""
     seen = set()
     for varied, here in combinations:
         mine = {name: value for name, value in varied.items() if by(name)}
@@ -128,14 +128,14 @@ def _shared(point: Point, known: dict[Any, Mapping[str, Any]]) -> Point:
 
 
 def check_one_design(combinations: Iterable[Combination]) -> None:
-    """Raises ConfigError if there are several, whatever their clusters are."""
+    """Raises ConfigError if there are several designs, whatever their clusters are."""
     designs = [design for design, _ in _told_apart(combinations, lambda name: name != SCENARIO and not is_key(name))]
     if len(designs) > 1:
         raise ConfigError(one_wanted(designs))
 
 
 def one_wanted(varied: Sequence[Mapping[str, Any]]) -> str:
-    """Returns what to say of several grid points, by the values that their grid gives them, where one is wanted."""
+    """Returns the error for several grid points where one is wanted, by the values that their grid gives them."""
     open_keys = [key for key in varied[0] if len({each[key] for each in varied}) > 1]
     if open_keys == [SCENARIO]:
         named = " or ".join(f"scenario={each[SCENARIO]}" for each in varied)

@@ -1,4 +1,4 @@
-"""What may be meant by a file that is not valid TOML: TOML's own errors name a place, and not the trap."""
+"""Hints for files that are not valid TOML: TOML's own errors name a place, and not the trap."""
 
 import re
 
@@ -8,7 +8,7 @@ _KEY = re.compile(r"\s*([\w.-]{1,80})\s*=")
 
 
 def hint(source: str, error: str) -> str:
-    """Returns what an error of a file's text may come of, led by a semicolon; empty if there is nothing to say.
+    """Returns the likely cause of an error in a file's text, led by a semicolon; empty if none is known.
 
     `replica.lag.time.max.ms` without quotes is a key in a table in the table `replica`: where a key `replica` is there
     as well, TOML says that it cannot overwrite a value.

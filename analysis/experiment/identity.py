@@ -1,4 +1,4 @@
-"""What makes two runs the same run: everything that they depend on besides their seed and index."""
+"""Identity of runs: everything that they depend on besides their seed and index."""
 
 import hashlib
 import json
@@ -13,14 +13,14 @@ from quorisk.kernels.protocols import registry
 from quorisk.kernels.rule import loss_names
 
 SOURCE = "protocol.source"
-"""Among the parameters of a row: `registry.source`, of protocols that are not Quorisk's own."""
+"""The key of `registry.source` in the parameters of a row, for protocols that are not Quorisk's own."""
 
 
 def dotted_values(model: Model, point: Point) -> dict[str, Any]:
     """Returns every key of an experiment file that the point depends on, defaults filled in, in the file's order.
 
     Numbers that may be fractions are floats; `run.horizon` and `run.lifetime` are None if there is none. Where rates
-    and times have units they are told in seconds, and `run.time_unit`, which a file cannot set, is "s".
+    and times have units they are given in seconds, and `run.time_unit`, which a file cannot set, is "s".
     """
     return {**_of_values(model, point), **_losses(model, point), **_rates(model, point), **_run(point)}
 
@@ -48,8 +48,8 @@ def _run(point: Point) -> dict[str, Any]:
 
 @cache
 def later_defaults(model: Model) -> Mapping[str, Any]:
-    """Returns the keys that a model got after its version, with their defaults: a point that has these is the one that
-    it was, and its identity does not tell of them."""
+    """Returns the keys that a model got after its version, with their defaults: a point that has these keeps its
+    identity, which leaves them out."""
     later = {p.name: p for p in model.parameters if p.later}
     return {
         **{f"{p.table}.{p.name}": p.default_value for p in later.values()},
@@ -88,8 +88,8 @@ def point_id(model: Model, point: Point) -> str:
 
 
 def point_ids(model: Model) -> Callable[[Point], str]:
-    """Returns what says `point_id` of many points: of mappings that they share, the same objects, it is worked out once
-    what they add to the JSON."""
+    """Returns a faster `point_id` for many points: what mappings that they share (the same objects) add to the JSON is
+    computed once."""
     later, source = later_defaults(model), _source(model)
     known: dict[tuple[int, int], tuple[Point, list[str]]] = {}  # a point keeps the mappings whose ids these are
 

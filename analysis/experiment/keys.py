@@ -1,4 +1,4 @@
-"""The keys of an experiment file: what each may be set to, and what it is when it is not set."""
+"""The keys of an experiment file, with their allowed values and defaults."""
 
 import difflib
 import json
@@ -18,11 +18,11 @@ from quorisk.kernels.protocols import registry
 
 MAX_RUNS, MAX_STEPS = 10**12, 10**9
 MAX_SEED = 2**63 - 1
-"""Also where result tables keep it: Spark has no unsigned integers."""
+"""Largest seed, also in result tables: Spark has no unsigned integers."""
 METHODS = ("auto", "count", "head", "exact")
-"""How an estimate comes by its numbers; see docs/rare-events.md."""
+"""Methods by which an estimate finds its numbers; see docs/rare-events.md."""
 RATE, PROBABILITY, PER_YEAR = "rate", "probability", "times a year"
-"""What a figure is that a file may say more of than its value: see `analysis.experiment.known`."""
+"""Kinds of figures whose uncertainty a file may state: see `analysis.experiment.known`."""
 DATA_LOSS = "data loss"
 """Stands for an invariant: the breach of any whose breach is data loss."""
 
@@ -65,7 +65,7 @@ class Key(NamedTuple):
     called: tuple[str, ...] = ()
     """A cluster's own names of it, which a file may use as well: of a rate, the interval in milliseconds."""
     formerly: str = ""
-    """What it was called before, without its table: files may say so still, and are told."""
+    """Its former name, without its table: files may still use it, and get a note."""
 
     def read(self, value: object) -> Any:
         """Returns the value as the program uses it. Raises ConfigError."""
@@ -116,7 +116,7 @@ def choice(names: tuple[str, ...], note: str = "") -> Kind:
 
 
 def _per_second(interval_ms: object) -> Fraction | None:
-    """The rate of what happens once in so many milliseconds; None if that is no time."""
+    """The rate a second of an event once in `interval_ms` milliseconds; None if that is no time."""
     if isinstance(interval_ms, bool) or not isinstance(interval_ms, int | float) or not 1e-3 <= interval_ms <= 1e15:
         return None
     return 1000 / Fraction(str(interval_ms))
@@ -224,7 +224,7 @@ def find(name: str, keys: Mapping[str, Key]) -> Key:
 
 
 def suggest(name: str, keys: Mapping[str, Key]) -> str:
-    """Returns what somebody who wrote `name` may have meant."""
+    """Returns a suggestion of the key that may be meant by `name`."""
     table, _, last = name.rpartition(".")
     if table in READERS:
         return f"[{table}] is the same for all points of a grid, and for all scenarios"

@@ -1,12 +1,12 @@
-"""What a file says, in the place of a figure's value alone, of how well the figure is known.
+"""Uncertainty of a figure as a file states it, in the place of the figure's value alone.
 
     bookie_is_lost = { value = "1 % / year", error_factor = 2 }       a factor of 2 either way
     bookie_is_lost = { events = 3, exposure = "200 years" }           counted: 3 in 200 years
     message_loss = { events = 3, trials = 4_000 }                     counted: 3 of 4,000, of a probability
     bookie_is_lost = { low = "0.5 % / year", high = "2 % / year" }    90 % that it is between them
 
-Beside counts or a range, a `value` says what answers are computed with; without one that is the median of what is
-known. Runs depend on the value alone, and so does a point's identity.
+Answers are computed with `value`, or where counts or a range stand alone with the median of what is known. Runs depend
+on the value alone, and so does a point's identity.
 """
 
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ _EXPOSURE = quantity(
 
 
 class Stated(NamedTuple):
-    """What a file says of a figure."""
+    """A figure as a file states it."""
 
     value: Any
     known: Known | None
@@ -45,12 +45,12 @@ def is_stated(given: object) -> bool:
 
 
 def value_in(given: Any) -> Any:
-    """Returns the value that a file gives, as it stands there; None if it only says what is known."""
+    """Returns the value that a file gives, as it stands there; None if counts or a range stand alone."""
     return given.get("value") if is_stated(given) else given
 
 
 def stated(key: Key, given: Any) -> Stated:
-    """Returns what a file says of a key, by a value or, if the key is a figure, by a table. Raises ConfigError."""
+    """Returns a key as a file states it, by a value or, if the key is a figure, by a table. Raises ConfigError."""
     if not (key.figure and is_stated(given)):
         return Stated(key.read(given), None)
     value, low, high = (_part(key, given, name) for name in ("value", "low", "high"))

@@ -1,4 +1,4 @@
-"""A design on its cluster: what of it decides which entries are lost, and how many of them are at risk at any time."""
+"""A design on its cluster: the properties that decide which entries are lost, and the entries at risk at any time."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -20,7 +20,7 @@ def is_key(name: str) -> bool:
 
 
 class Source(NamedTuple):
-    """From what a design's entries with few copies, or not on disk, follow."""
+    """Settings from which a design's entries with few copies, or not on disk, follow."""
 
     protocol: str
     values: tuple[tuple[str, Any], ...]
@@ -34,29 +34,29 @@ class Placed(NamedTuple):
     """A design and the cluster that it runs on."""
 
     varied: dict[str, Any]
-    """Its values of the grid's keys, by dotted name."""
+    """The design's values of the grid's keys, by dotted name."""
     cluster: Cluster
     ack_quorum: int | None
     """None if the protocol has none."""
     entry_bytes: float
-    """0 if neither the table nor the size of a node says it."""
+    """Bytes of an entry; 0 if neither the table nor the size of a node gives it."""
     restarts: float
     """Restarts of each node, a year."""
     restart_time_s: float
     outage_time_s: float
     thin: tuple[Thin, ...] | None = ()
-    """Acknowledged entries that have fewer copies than the write quorum; None if the file does not tell how many."""
+    """Acknowledged entries that have fewer copies than the write quorum; None if their number is unknown."""
     unflushed: float = 0.0
     """Acknowledged entries that are not on disk, on average: an outage of the whole cluster takes them."""
     refused: str = ""
-    """Why its losses cannot be told; empty if they can."""
+    """Reason why its losses cannot be computed; empty if they can."""
     write_needs: int | None = None
     """The fewest replicas with which a write is acknowledged: the ack quorum, or min.insync.replicas; None if the
     protocol's model has neither."""
     replaced_after_s: float = math.inf
-    """How long a write waits for a node that is down until another one takes its place; NaN if that is not known."""
+    """Time until another node takes the place of one that is down, for which a write waits; NaN if unknown."""
     leaderless_for_s: float = 0.0
-    """How long nobody leads once a leader stops; NaN if that is not known."""
+    """Time without a leader after one stops; NaN if unknown."""
     source: Source | None = None
 
     @property
@@ -66,7 +66,7 @@ class Placed(NamedTuple):
 
     @property
     def per_second(self) -> float:
-        """Entries a second; 0 if the file does not tell."""
+        """Entries a second; 0 if unknown."""
         return _per_second(self.values, self.cluster) if self.source else 0.0
 
     def figure(self, name: str) -> float:
@@ -138,12 +138,12 @@ RATES: Mapping[str, Callable[[Placed], float]] = {
     "node_restarts": lambda placed: placed.restarts * placed.cluster.nodes,
     "writes": lambda placed: placed.per_second * YEAR_S,
 }
-"""How often a scenario happens, by the word for it: of all nodes together, a year."""
+"""Times a year that a scenario happens, of all nodes together, by the word for it."""
 
 
 def rate_of(word: str, placed: Placed) -> float:
-    """Returns how often something happens that has a word of RATES, or is an event of the table, such as
-    "events.power_outage": of all nodes and racks together, a year."""
+    """Returns the times a year, of all nodes and racks together, that something happens: a word of RATES, or an event
+    of the table, such as "events.power_outage"."""
     if word in RATES:
         return RATES[word](placed)
     [event] = [each for each in placed.cluster.events if f"events.{each.name}" == word]
@@ -151,7 +151,7 @@ def rate_of(word: str, placed: Placed) -> float:
 
 
 def _hits() -> Iterator[tuple[str, Callable[[Placed], float]]]:
-    """How many entries or ledgers an event touches: all of them, or those with a copy on one node, or in one rack."""
+    """Yields words for entries or ledgers that an event touches, and their number: all, on one node, or in one rack."""
 
     def told(kind: str, where: Callable[[Cluster], float]) -> Callable[[Placed], float]:
         def count(placed: Placed) -> float:
@@ -172,11 +172,11 @@ def _hits() -> Iterator[tuple[str, Callable[[Placed], float]]]:
 
 
 HITS: Mapping[str, Callable[[Placed], float]] = dict(_hits())
-"""How many objects each event of a scenario touches, by the words for it."""
+"""Number of objects that each event of a scenario touches, by the words for it."""
 
 
 def at_risk(source: Source, cluster: Cluster) -> dict[str, Any]:
-    """The entries of a `Placed` that have few copies or are not on disk."""
+    """Returns the fields of a `Placed` on entries that have few copies or are not on disk."""
     values = dict(source.values)
     ack_quorum = values.get("model.ack_quorum") or cluster.write_quorum
     is_thin = ack_quorum < cluster.write_quorum
@@ -186,7 +186,7 @@ def at_risk(source: Source, cluster: Cluster) -> dict[str, Any]:
 
 
 def _thin(protocol: str, values: Mapping[str, Any], cluster: Cluster, is_physical: bool) -> tuple[Thin, ...] | None:
-    """Entries on few copies, by Little's law: entries a second x mean time; and of those stored, what stays so."""
+    """Entries on few copies, by Little's law: entries a second x mean time; and the stored ones that stay so."""
     few_copies, per_second = registry.few_copies(protocol), _per_second(values, cluster)
     if not (few_copies and is_physical and per_second):
         return None
@@ -197,7 +197,7 @@ def _thin(protocol: str, values: Mapping[str, Any], cluster: Cluster, is_physica
 
 
 def _per_second(values: Mapping[str, Any], cluster: Cluster) -> float:
-    """Entries a second; 0 if the file does not tell."""
+    """Entries a second; 0 if unknown."""
     per_second, retention_s = values[f"{TABLE}.entries_per_second"], values[f"{TABLE}.retention"]
     return float(per_second or (cluster.entries / retention_s if retention_s else 0.0))
 
@@ -205,7 +205,7 @@ def _per_second(values: Mapping[str, Any], cluster: Cluster) -> float:
 def _unflushed(
     protocol: str, values: Mapping[str, Any], cluster: Cluster, is_physical: bool, promised: Promise
 ) -> tuple[float, str]:
-    """Acknowledged entries that are not on disk, by Little's law; and why losses cannot be told, empty if they can."""
+    """Acknowledged entries that are not on disk, by Little's law; and the `refused` of a `Placed`."""
     if promised.asked < promised.stored:
         told = "what only its leader has is lost when that fails, which no cluster counts yet"
         return 0.0, f'variant.acks = "1": {told}; with [{TABLE}], give "all"'

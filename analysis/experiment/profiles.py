@@ -1,4 +1,4 @@
-"""Profiles: files of documented physical figures, each with what it is, how well it is known, and where it comes from.
+"""Profiles: files of documented physical figures, each with its meaning, its uncertainty and its source.
 
     protocol = "bookkeeper"
     about = "bookies with an SSD each and a journal that is synced"
@@ -10,7 +10,7 @@
     source = "Backblaze Drive Stats, SSDs, 2022 and 2023: 0.9 to 1.05 % a year"
 
 An experiment file takes them all with `profile = "NAME"`, and overrides those that it knows better. So does a profile:
-one made from data (`quorisk rates`) has the figures that these tell, and all others from the profile that it names.
+one made from data (`quorisk rates`) has the figures that these give, and all others from the profile that it names.
 """
 
 import tomllib
@@ -26,7 +26,7 @@ from quorisk.kernels.errors import ConfigError
 
 FOLDER = "profiles"
 BUILT_IN = Path(__file__).absolute().parents[2] / "configs" / FOLDER
-"""Beside the packages, or in the one that a wheel installs."""
+"""The folder of built-in profiles, beside the packages, or in the one that a wheel installs."""
 _WORDS = ("means", "source")
 _OWN = ("protocol", "profile", "about", "date")
 
@@ -38,18 +38,18 @@ class Figure(NamedTuple):
     """The value as the profile's file states it, or a table that also says how well it is known."""
     means: str
     source: str
-    """Where the figure comes from; "assumed" if it has no source."""
+    """Source of the figure; "assumed" if it has none."""
 
 
 class Profile(NamedTuple):
-    """A profile's file, with what it takes from others."""
+    """A profile's file, with the figures that it takes from others."""
 
     files: tuple[Path, ...]
     """Its own, and those of the profiles that it takes figures from."""
     protocol: str
     about: str
     figures: dict[str, Figure]
-    """By dotted key."""
+    """Figures by dotted key."""
 
     @property
     def name(self) -> str:
@@ -67,7 +67,7 @@ def load(name: object, protocol: str, folder: Path) -> Profile:
 
 
 def find(name: object, folder: Path, within: tuple[str, ...] = ()) -> Profile:
-    """Does what `load` does, for whichever protocol. `within` are the profiles that take figures from it."""
+    """Does the same as `load`, for any protocol. `within` are the profiles that take figures from it."""
     places = folder / FOLDER, BUILT_IN
     known = sorted({path.stem for place in places for path in place.glob("*.toml")} - set(within))
     if name not in known:

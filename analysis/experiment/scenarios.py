@@ -3,7 +3,7 @@
     [scenarios.failover]
     per_year = 2_000           # in the whole cluster; or "1650 / s"; or of the cluster: "events.power_outage"
     hits = 40                  # objects that each event touches, 1 unless said; or of the cluster: "broker_partitions"
-    fates = "independent"      # of these objects, given the event; or "shared". Left out: both ends are told
+    fates = "independent"      # of these objects, given the event; or "shared". Left out: both ends are given
     about = "a broker dies; another one recovers the ledger"
     simplifications = ["time-outs are exponential"]
     model.clients = 2
@@ -40,7 +40,7 @@ from quorisk.kernels.errors import ConfigError
 from quorisk.say.quantities import YEAR_S
 
 SCENARIO = "run.scenario"
-"""The key of a grid that says which scenarios there are: all of the file's, unless it or --set picks some."""
+"""The grid's key of scenarios: all of the file's, unless it or --set picks some."""
 _OWN = ("per_year", "hits", "fates", "about", "simplifications", "incident")
 _EVENTS = EVENTS.removeprefix(f"{TABLE}.")
 MOST_PER_YEAR = 1e30
@@ -76,13 +76,13 @@ _HITS = _counted("the objects that each event touches", 1, HITS)
 
 
 class Event(NamedTuple):
-    """How often something happens in a cluster, and to how much of it."""
+    """An event in a cluster: how many times a year it happens, and the objects that it touches."""
 
     per_year: float = 1.0
     hits: float = 1.0
     """The modelled objects that it touches each time."""
     fates: str = ""
-    """Of these objects, given the event: one of `yearly.FATES`, empty if nobody says which."""
+    """One of `yearly.FATES`, for these objects given the event; empty if it is unknown."""
 
     @property
     def objects(self) -> float:
@@ -94,11 +94,11 @@ class Scenario(NamedTuple):
     """A part of a design's year, as a small model of its own."""
 
     per_year: float | str
-    """How many times a year the event happens in the whole cluster; or a word of `placed.rate_of`."""
+    """Number of times a year that the event happens in the whole cluster; or a word of `placed.rate_of`."""
     about: str
-    """What happens, in words."""
+    """The event in words."""
     simplifications: tuple[str, ...]
-    """What the model makes simpler than it is, a sentence each."""
+    """Simplifications of the model, one sentence each."""
     values: dict[str, Any]
     """The values that it puts in place of the file's, by dotted key; rates and times in seconds."""
     incident: bool = False
@@ -106,7 +106,7 @@ class Scenario(NamedTuple):
     hits: float | str = 1.0
     """Modelled objects that each event touches; or one of `placed.HITS`."""
     fates: str = ""
-    """As in `Event`."""
+    """Fates of these objects, as in `Event`."""
 
     def event(self, placed: Placed | None) -> Event:
         """Returns the event, on the cluster of a design if the scenario follows from that."""
@@ -130,8 +130,8 @@ def names(document: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def take(name: str, value: object, keys: Mapping[str, Key], into: dict[str, dict[str, Any]]) -> tuple[str, Stated]:
-    """Adds a value, checked, of a key such as scenarios.entry.model.clients; returns the key's whole name, and what is
-    said of it. Raises ConfigError.
+    """Adds a value, checked, of a key such as scenarios.entry.model.clients; returns the key's whole name, and the key
+    as stated. Raises ConfigError.
     """
     _, scenario, inner = (*name.split(".", 2), "", "")[:3]
     if scenario not in into:
@@ -172,7 +172,7 @@ def _read_own(name: str, inner: str, value: object) -> Stated:
 
 
 def finished(taken: Mapping[str, Mapping[str, Any]], keys: Mapping[str, Key], has_cluster: bool) -> dict[str, Scenario]:
-    """Scenarios by name, from what `take` gathered. Raises ConfigError.
+    """Returns scenarios by name, from the values that `take` gathered. Raises ConfigError.
 
     Unless the file says otherwise, losses are incidents of their own where another client takes over. A protocol that
     has no clients loses what it loses as leaders change: there it is everywhere but in an outage of the cluster.

@@ -1,4 +1,4 @@
-"""What an experiment file, its profile and overrides say: each value checked on its own, by dotted key."""
+"""Settings of an experiment file, its profile and overrides: each value checked on its own, by dotted key."""
 
 import difflib
 import math
@@ -23,17 +23,17 @@ WORDS = ("protocol", "profile")
 
 
 class Settings(NamedTuple):
-    """What a file and overrides say, by dotted key, each value checked on its own."""
+    """Settings of a file and overrides, by dotted key, each value checked on its own."""
 
     values: dict[str, Any]
     grid: dict[str, list[Any]]
     where: list[where.Alternatives]
     scenarios: dict[str, dict[str, Any]]
-    """By name what is overlaid, and what `Scenario` has besides."""
+    """Values that each scenario overlays, and its other fields in `Scenario`, by the scenario's name."""
     known: dict[str, Known]
-    """What is known of figures, by the names that files have for them: rates.KEY, scenarios.NAME.per_year."""
+    """Distributions of figures, by the names that files have for them: rates.KEY, scenarios.NAME.per_year."""
     known_in_grid: dict[tuple[str, Any], Known]
-    """What is known of the figures that [grid] lists, by key and value."""
+    """Distributions of the figures that [grid] lists, by key and value."""
 
 
 def flatten(document: Mapping[str, Any], keys: Mapping[str, Key]) -> dict[str, Any]:
@@ -89,7 +89,7 @@ def profile_of(document: Mapping[str, Any], overrides: Sequence[str]) -> tuple[A
 
 
 def with_tables(document: Mapping[str, Any], overrides: Sequence[str]) -> tuple[Mapping[str, Any], list[str]]:
-    """Returns a parsed file with what overrides say of the tables of `READERS`, and the other overrides."""
+    """Returns a parsed file with the overrides of the tables of `READERS` in place, and the other overrides."""
     changed, others = dict(document), []
     for override in overrides:
         name, _, text = (part.strip() for part in override.partition("="))
@@ -130,8 +130,8 @@ def overridden(overrides: Sequence[str], keys: Mapping[str, Key]) -> dict[str, A
 
 
 def check_known(names: Iterable[str], keys: Mapping[str, Key], settings: Sequence[Setting]) -> None:
-    """Raises ConfigError for a setting of a cluster that files cannot give, or not there, saying which keys it is
-    about."""
+    """Raises ConfigError for a setting of a cluster that files cannot give, or not there; the error names the keys that
+    it is about."""
     about = {own: each for each in settings for own in re.findall(r"`([\w.]+)[^`]*`", each.names)}
     for name in names:
         key = re.sub(r"^grid\.|^scenarios\.\w+\.", "", name)
@@ -170,7 +170,7 @@ def check(
     keys: Mapping[str, Key],
     scenario_names: Sequence[str],
 ) -> Settings:
-    """Checks every value on its own: those of a profile, a file and overrides, each before the one in front of it.
+    """Checks every value on its own: those of a profile, then of a file, then of overrides; the later one counts.
 
     An override counts as if it stood in the file, but that it takes the place of a key's list in the grid.
     """
@@ -207,7 +207,7 @@ def check(
 
 
 def _keep(known: dict[str, Known], name: str, said: Stated) -> Any:
-    """The value, after what is known of it: nothing any more if only a value takes the place of a figure."""
+    """The value stated; its distribution is kept in `known`, and the one before is removed if it has none."""
     known.pop(name, None)
     if said.known:
         known[name] = said.known
@@ -225,8 +225,8 @@ def _picked(settings: Settings) -> list[str]:
 
 
 def _make_way(settings: Settings, name: str) -> None:
-    """Has no scenario overlay a key that an override lists. Raises ConfigError where several are asked about together:
-    the list would take from one of them what makes it that scenario, and nobody would see it in the sum.
+    """Removes a key that an override lists from all scenarios. Raises ConfigError if several scenarios are picked: one
+    of them would lose the value that makes it that scenario, and their sum would not show it.
     """
     picked = _picked(settings)
     own = [scenario for scenario in picked if name in settings.scenarios[scenario]]
@@ -240,8 +240,8 @@ def _make_way(settings: Settings, name: str) -> None:
 
 
 def kept(settings: Settings, overrides: Mapping[str, Any], keys: Mapping[str, Key]) -> tuple[str, ...]:
-    """Returns a line for each override that some of the picked scenarios do not feel, as they have a value of their
-    own: whoever overrode it may have meant these scenarios, too.
+    """Returns a line for each override without effect on some of the picked scenarios, as they have a value of their
+    own: the user may have meant these scenarios, too.
     """
     named: dict[str, dict[str, Any]] = {name: {} for name in settings.scenarios}
     for name, value in overrides.items():
@@ -268,7 +268,7 @@ def unused(profile: object, figures: Iterable[str], in_file: Mapping[str, Any]) 
 
 
 def renamed(document: Mapping[str, Any], overrides: Sequence[str], keys: Mapping[str, Key]) -> tuple[str, ...]:
-    """Returns a line for each key that a file or an override calls what it was called before."""
+    """Returns a line for each key that a file or an override calls by its former name."""
     used = {part for name in _names(document) for part in re.findall(r"\w+", name)}
     used |= {part for override in overrides for part in re.findall(r"\w+", override.partition("=")[0])}
     old = (key for key in keys.values() if key.formerly and key.formerly in used)
@@ -317,7 +317,7 @@ def time_unit(settings: Settings, keys: Mapping[str, Key]) -> str | None:
 
 
 def as_floats(settings: Settings) -> Settings:
-    """Exact fractions of seconds as the nearest floats: off by at most one part in 9e15."""
+    """Returns settings with exact fractions of seconds as the nearest floats: off by at most one part in 9e15."""
     return Settings(
         {name: _as_float(value) for name, value in settings.values.items()},
         {name: [_as_float(value) for value in values] for name, values in settings.grid.items()},
@@ -343,7 +343,7 @@ def _listed(name: str, value: object) -> list[Any]:
 
 
 def _axis(key: Key, items: list[Any], known: dict[tuple[str, Any], Known]) -> list[Any]:
-    """The values that a grid gives to a key; adds what is known of them."""
+    """The values that a grid gives to a key; adds their distributions to `known`."""
     if not key.in_grid:
         raise ConfigError(f"grid.{key.name} = {show(items)}: cannot vary; set it in [run]")
     said = [stated(key, item) for item in items]

@@ -1,4 +1,4 @@
-"""Experiment files to start from: one for each protocol, and those about a cluster, filled with what is known of it.
+"""Experiment files to start from: one for each protocol, and those about a cluster, filled with answers about it.
 
 The files are in configs/starters; those about a cluster have a $name where an answer goes.
 """
@@ -16,14 +16,14 @@ from quorisk.analysis.experiment.cluster import MOST_NODES, keys
 from quorisk.kernels.errors import ConfigError
 
 FOLDER = Path(__file__).absolute().parents[2] / "configs" / "starters"
-"""Beside the packages, or in the one that a wheel installs."""
+"""The folder of starters, beside the packages, or in the one that a wheel installs."""
 OF_CLUSTERS = "bookkeeper", "kraft"
 """Protocols with a file about a cluster."""
 MOST_ENSEMBLE, MOST_FACTOR = 5, 5
 """The models have six bookies, one of them to spare, and room for a roll of five brokers that a zone outage meets."""
 _PER_LEDGER = 50_000
 _LEAST_KEPT = 1000
-"""Entries at a time: each partition has one, and each write set of a ledger."""
+"""Fewest entries at a time: each partition has one, and each write set of a ledger."""
 
 
 def _toml(figure: Mapping[str, float]) -> str:
@@ -41,7 +41,7 @@ _EXAMPLES = {"bookkeeper": '"E 3, WQ 3, AQ 2"', "kraft": '"RF 3, min ISR 2, acks
 _PER_RACK = {"value": 0.27, "low": 0.1, "high": 0.44}
 """Times a year that a rack has an outage."""
 _ROLLS, _WINDOW_H = 12, 1.0
-"""In a year, as restarts in the file, and how long after one's beginning faults are counted."""
+"""Rolls in a year, as restarts in the file, and hours after a roll's beginning in which faults are counted."""
 
 
 _PLACEMENTS = """
@@ -50,7 +50,7 @@ _LOSSES = {
     "bookkeeper": "assumed: annual failure rates of disks are 0.3 to 3 %, by model",
     "kraft": "Backblaze, drive statistics 2024, hard disks",
 }
-"""Where the rate of node losses comes from that nobody gave."""
+"""Sources of the rate of node losses that is assumed if none is given."""
 _OPTIONAL = {
     "partitions": "",
     "entry_bytes": "cluster.entry_bytes",
@@ -62,7 +62,7 @@ _OPTIONAL = {
 
 
 class Answers(NamedTuple):
-    """What an operator knows of a cluster, as text."""
+    """An operator's answers about a cluster, as text."""
 
     nodes: str
     racks: str
@@ -85,7 +85,7 @@ USUAL: Mapping[str, Mapping[str, str]] = {
 
 
 def questions(protocol: str) -> Mapping[str, str]:
-    """Returns what is asked about a protocol's cluster, by name, in words."""
+    """Returns the questions about a protocol's cluster, in words, by the names of `Answers`."""
     node, entry = ("bookies", "Entries") if protocol == "bookkeeper" else ("brokers", "Records")
     quorums = "Ensemble, write and ack quorum" if protocol == "bookkeeper" else "Replication factor, min ISR and acks"
     asked = Answers(
@@ -104,7 +104,7 @@ def questions(protocol: str) -> Mapping[str, str]:
 
 
 def check(protocol: str, answers: Mapping[str, str]) -> dict[str, Any]:
-    """Returns the values of answers, by name. Raises ConfigError where one is none, or some do not go together."""
+    """Returns the values of answers, by name. Raises ConfigError where one is invalid, or some do not go together."""
     values = {name: _value(protocol, name, answer) for name, answer in answers.items()}
     nodes = values.get("nodes", MOST_NODES)
     if values.get("racks", 1) > nodes:
@@ -208,7 +208,7 @@ def _is_given(protocol: str, answers: Answers, name: str) -> bool:
 
 
 def _stated(protocol: str, answers: Answers, name: str, value: str, error_factor: int) -> str:
-    """A figure as it stands in the file: what is only assumed comes with how far off it may be, and whose it is."""
+    """A figure as it stands in the file: one that is only assumed has an error factor, and its source."""
     said = {"node_loss": _LOSSES[protocol], "outages": "assumed: power failures of the whole cluster"}[name]
     return (
         value
@@ -265,7 +265,7 @@ def _kraft(values: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _in_rolls(per_year: Mapping[str, float], partitions: int) -> str:
-    """How often a year a fault of any one rack or broker comes within an hour of the beginning of any partition's roll.
+    """Times a year that a fault of any one rack or broker comes within an hour of the beginning of a partition's roll.
 
     The model has each of them come at that rate, so that P of a run times this holds for any number of them.
     """
@@ -309,7 +309,7 @@ def _count(answer: str, most: int) -> int | None:
 
 
 def _per_second(answer: str) -> str | None:
-    """As it stands in the file."""
+    """A number a second as it stands in the file; None if it is invalid."""
     number = answer.replace(",", "").replace("_", "")
     if not re.fullmatch(r"\d{1,15}(\.\d{1,6})?(e[+-]?\d{1,2})?", number, re.IGNORECASE):
         return None
@@ -324,7 +324,7 @@ def _retention(answer: str) -> Fraction | None:
 
 
 def _quorums(protocol: str, answer: str) -> list[tuple[Any, ...]] | None:
-    """Of each kind of topics, or of all ledgers."""
+    """Quorums of each kind of topics, or of all ledgers; None if they cannot be read."""
     kinds = answer.split(";") if protocol == "kraft" else [answer]
     matches = [_QUORUMS[protocol].fullmatch(kind.strip()) for kind in kinds]
     found = []

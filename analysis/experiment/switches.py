@@ -1,5 +1,5 @@
-"""Figures that play no part: the rates of actions that are switched off, with which probability these lose what, and
-keys of [cluster] that others switch off.
+"""Figures that have no effect: the rates of actions that are switched off, the probabilities with which these lose
+something, and keys of [cluster] that others switch off.
 
 A file or a profile that states how often a fault happens, while the bound of that fault is 0, answers for a cluster
 without it, and nothing in the answer shows that.
@@ -24,12 +24,12 @@ _OF_CLUSTERS = {
     "service_life": ("lifetime_shape", (1.0,)),
     "batches": ("lifetime_shape", (1.0,)),
 }
-"""Keys of [cluster], and at which values of which other key they play no part."""
+"""Keys of [cluster], each with another key and the values of that key at which it has no effect."""
 
 
 def switched_off(model: Model, points: Iterable[Point]) -> dict[str, tuple[str, ...]]:
-    """Returns the figures that play no part at any of these points, by key: rates.KEY, faults.p_KEY. With each the keys
-    of one point that switch it off.
+    """Returns the figures that have no effect at any of these points, by key: rates.KEY, faults.p_KEY. With each come
+    the keys of one point that switch it off.
     """
     bounds = sorted({name for action in model.actions for name in (*action.bounds, *action.needs)})
     different = {tuple(point.values[name] for name in bounds): point.values for point in points}
@@ -46,7 +46,7 @@ def switched_off(model: Model, points: Iterable[Point]) -> dict[str, tuple[str, 
 
 
 def idle(experiment: "Experiment") -> list[str]:
-    """Returns what a file sets although it plays no part, each with what switches it off: "rates.writer_crashes
+    """Returns the figures that a file sets although they have no effect, each with the cause: "rates.writer_crashes
     (faults.writer_crash = false)". Of its profile, only faults about whose bounds the file says nothing; and nothing
     that is switched on in some scenario.
     """

@@ -14,15 +14,15 @@ READERS: Mapping[str, str] = {
     "latency": "quorisk.analysis.decision.latency_table",
     "targets": "quorisk.analysis.decision.targets",
 }
-"""By name of the table, the module whose `read(table, folder)` checks it: `folder` is where the file is, and what it
-returns becomes `Experiment.tables[name]`. Its `check(experiment)`, if it has one, sees whether the file as a whole
-agrees with it. Both raise ConfigError."""
+"""Modules by the name of the table that they read. `read(table, folder)` checks the table of a file in `folder`; its
+result becomes `Experiment.tables[name]`. `check(experiment)`, if there is one, sees whether the file as a whole agrees
+with the table. Both raise ConfigError."""
 CALLED: Mapping[str, Mapping[str, str]] = {"latency": {"replica.lag.time.max.ms": "cut_ms"}}
-"""By name of the table, what clusters call keys of it: files and overrides may, too."""
+"""Clusters' own names of keys, by the name of the table: files and overrides may use them, too."""
 
 
 def read(name: str, table: Mapping[str, Any], folder: Path) -> Any:
-    """Returns what a table says, checked. Raises ConfigError."""
+    """Returns the contents of a table, checked. Raises ConfigError."""
     return import_module(READERS[name]).read(table, folder)
 
 

@@ -33,7 +33,7 @@ class Condition(NamedTuple):
     """A key, or None: `value` is the right-hand side."""
     value: Any
     offset: int = 0
-    """What is added to the key on the right."""
+    """Number added to the key on the right."""
 
     def holds(self, values: Mapping[str, Any]) -> bool:
         """Whether it holds of these values, by dotted key."""
@@ -44,7 +44,7 @@ class Condition(NamedTuple):
 
 
 Alternatives = tuple[Condition, ...]
-"""Of which one has to hold."""
+"""Conditions of which one has to hold."""
 
 
 def parse(text: object, keys: Mapping[str, Key]) -> Alternatives:
