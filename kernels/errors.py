@@ -21,8 +21,8 @@ class ConfigError(QuoriskError, ValueError):
 
 
 class ModelError(QuoriskError, ValueError):
-    """A protocol's package does not keep to what it declares, so no number of it can be trusted; the text is one line
-    that names the protocol and what it declares."""
+    """A protocol's package that breaks its declarations, so that no number of it can be trusted; the text is one line
+    that names the protocol and the declaration."""
 
     exit_code = 2
 
@@ -36,6 +36,6 @@ class ResultError(QuoriskError, ValueError):
 
 
 class EngineError(QuoriskError, RuntimeError):
-    """An engine cannot work here; the text is one line that says why, and what to do."""
+    """An engine that cannot work here; the text is one line that says why, and what to do."""
 
     exit_code = 2

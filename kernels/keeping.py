@@ -43,8 +43,8 @@ def cache_folder() -> Path:
 
 
 def _check_owners(place: Path, folder: Path) -> None:
-    """Raises ConfigError if other users could put code into the cache's folder by way of this place: into the folder
-    itself by writing there, into one around it by replacing the folder, which a sticky bit prevents."""
+    """Raises ConfigError if other users could put code into the cache's folder by way of this place: by writing to the
+    folder itself or, in one around it, by replacing the folder, which a sticky bit prevents."""
     found = place.stat()
     around = "" if place == folder else f" (around {folder})"
     if found.st_uid not in (os.geteuid(), 0):

@@ -79,7 +79,7 @@ class Traced:
     __hash__ = None  # type: ignore[assignment]
 
 
-_TRUTHS = (int, np.bool_)  # as a tuple, since a union would be made anew at every call
+_TRUTHS = (int, np.bool_)  # as a tuple, since a union would be made again at every call
 
 
 def where(condition: Any, yes: T, no: T) -> T:

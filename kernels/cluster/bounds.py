@@ -41,7 +41,7 @@ class Bounds:
         """The ensembles, if they are known one by one."""
         return placement.catalogue(self.cluster)
 
-    @cache  # noqa: B019  # lives as long as its cluster is looked at
+    @cache  # noqa: B019  # lives as long as its cluster is in use
     def on_a_set(self, copies: int) -> float:
         """Upper bound on the chance that `copies` random members of a write set are certain nodes."""
         cluster, ensemble = self.cluster, self.cluster.ensemble_size
@@ -67,7 +67,7 @@ class Bounds:
         """Upper bound on the same chance, averaged over nodes drawn, for each set of `copies` places that they take."""
         if not self.known:
             return self.on_a_set(copies)
-        likeliest = [1.0]  # chances of certain nodes at so many places, over the ticks that these may belong to
+        likeliest = [1.0]  # by number of places: chances of certain nodes there, over the ticks that may take them
         for k in range(1, copies + 1):
             parts = ((likeliest[k - c], rack, c) for c in range(1, k + 1) for rack in self._racks)
             likeliest.append(max(rest / self.weight(rack, c) for rest, rack, c in parts))

@@ -17,7 +17,7 @@ YEARS, SIZES, SHARES = 1, 2, 3
 _LARGE = 1e7
 """Mean above which a binomial number is replaced by its mean: it is within a thousandth of it."""
 _ALMOST_SURE = 1.0 - 1e-16
-"""Largest probability in a logarithm of the complement, which 1 does not have."""
+"""Largest probability in `log_none`: for 1 the logarithm of the complement does not exist."""
 _POISSON_BELOW = 1e-4
 """Probability below which a binomial number is drawn as a Poisson one: their variances differ by this share at most."""
 
@@ -48,19 +48,19 @@ def word(stream):
 
 @jitable
 def uniform(stream):
-    """Uniform on [0, 1)."""
+    """Draws a number uniform on [0, 1)."""
     return as_int64(word(stream) >> as_uint64(11)) * 2.0**-53
 
 
 @jitable
 def below(stream, num):
-    """Uniform among 0 to num - 1."""
+    """Draws an integer uniform on 0 to num - 1."""
     return as_int64(multiply_high(word(stream), as_uint64(num)))
 
 
 @jitable
 def exponential(stream):
-    """Exponential with mean 1."""
+    """Draws an exponential number with mean 1."""
     return -np.log1p(-uniform(stream))
 
 

@@ -78,7 +78,7 @@ def fate(law, kinds, down, old, num, outage, found):
     """Writes `found.hit` and `found.sets` for `num` nodes down, of which all but the first `old` are lost now.
 
     Returns log P(no ledger is hit), log P(nothing is hit), and the expected number of entries that are lost. `outage`
-    says that it is one of the whole cluster, and takes writers as well.
+    means one of the whole cluster, which takes writers as well.
     """
     found.hit[:] = 0.0
     found.sets[:] = 0.0

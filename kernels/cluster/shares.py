@@ -67,7 +67,7 @@ class Limits(NamedTuple):
     """Longest time for which any tick matters: an incident is the first if none came before it for that time."""
     window: float
     late: float
-    """Factor that makes of `history.seen_late` a part of its maximum."""
+    """Factor that turns `history.seen_late` into a part of its maximum."""
 
 
 class Shares(NamedTuple):

@@ -1,4 +1,4 @@
-"""Sizes of incidents: drawn given their chances, and counted in bins that are a two-hundredth of e wide.
+"""Sizes of incidents: drawn given their chances, and counted in bins, 200 to a factor of e.
 
 A bin keeps the largest size in it. Where sizes are few, such as the multiples of a write set's entries, that is the
 size itself; else it is at most half a per cent above.

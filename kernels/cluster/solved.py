@@ -124,7 +124,7 @@ class Solver:
         return value
 
     def _one_in_repair(self, share: float, before: int, span: float) -> float:
-        """The same where repairs wait for each other: all nodes are down until the first is back; only it is begun."""
+        """The same where repairs wait for each other: all are down until the first is back, and no other is begun."""
         cluster = self._cluster
         begun, window = cluster.detection_delay, cluster.window(1)
         value = (begun / span) ** before * self._lost(share)

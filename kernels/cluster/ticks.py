@@ -44,8 +44,8 @@ class Past(NamedTuple):
 
 
 def ticks(cluster: Cluster, negligible: float = 1e-30) -> tuple[list[Tick], float]:
-    """Returns the kinds of ticks that take nodes, and the rate of those left out: events that take so many that their
-    rate is below `negligible` of the event's."""
+    """Returns the kinds of ticks that take nodes, and the rate of those left out: the largest of an event, which are
+    together below `negligible` of its rate."""
     found, left_out = [], 0.0
     if cluster.node_loss > 0:
         found.append(Tick(SINGLES, ANYWHERE, 1, cluster.nodes * cluster.node_loss))

@@ -287,7 +287,7 @@ def _year(
     streams, law, kinds, rates, repair, warm_up, losses, order,
     nodes, down, taken, marks, found, year, weight, largest,
 ):  # fmt: skip
-    """One year: writes to `year` what it adds to ANY, as log P(nothing is lost), to INCIDENTS, ENTRIES and causes."""
+    """Makes one year: writes its sums to `year`, that of ANY as log P(nothing is lost), INCIDENTS, ENTRIES, causes."""
     drawn = -warm_up + exponential(streams.ticks) / rates.total if rates.total > 0.0 else np.inf
     place, num, busy = 0, 0, -np.inf
     while True:

@@ -126,7 +126,7 @@ def _queue(model: Model, points: Points, jobs: Sequence[Job], seed: int, recordi
 
 
 def _table(model: Model, starts: Starts) -> Table:
-    """Padded to a power of two, so that one compiled program serves tables of about that size."""
+    """The table of starts, padded to a power of two: one compiled program serves tables of about that size."""
     missing = (1 << (len(starts.cumulative) - 1).bit_length()) - len(starts.cumulative)
     columns = zip(packing.columns(starts.rows, starts.layout, model.widths), state_types(model), strict=True)
     return Table(

@@ -1,4 +1,4 @@
-"""One run on a CPU, step by step, as compiled code makes it: templates, and what binds them to a model."""
+"""One run on a CPU, step by step, as compiled code makes it: templates, and the function that binds them to a model."""
 
 from collections.abc import Iterable
 from functools import cache
@@ -107,7 +107,7 @@ def batch_function(model: Model, hurried: bool = False) -> Any:
         **hurry_functions(model, hurried)._asdict(),
         **sizes,
     )
-    name = f"{model.name}.hurried" if hurried else model.name  # what is kept on disk is found by it
+    name = f"{model.name}.hurried" if hurried else model.name  # code on disk is found by it
     return bind(_batch, name, kept_for=model.name, run_one=one, **sizes)
 
 
@@ -221,7 +221,7 @@ def _choose(weights, masks, sums, choose):
     total = as_uint64(sums[-1])
     lowest, highest = as_int64(lowest_place(choose, total)), as_int64(highest_place(choose, total))
     word = 0
-    while sums[word] <= lowest:  # where this ends tells the processor which action comes, as no formula would
+    while sums[word] <= lowest:  # the end of this loop lets the processor predict the action, as no formula would
         word += 1
     weight = weights[word]
     before = sums[word] - weight * popcount(masks[word])

@@ -44,7 +44,7 @@ faults that they met."""
 
 
 class Tally(NamedTuple):
-    """Sums over `runs` runs of one point; every field but the last four is over all of them."""
+    """Sums over `runs` runs of one point; those of losses are over lost runs."""
 
     runs: int
     outcomes: dict[str, int]
@@ -70,7 +70,7 @@ def ticks(high: int, low: int) -> int:
 
 @jitable
 def parts(time):
-    """The two parts of a time, float64 in units of model time. Nothing is rounded but what is below a tick."""
+    """The two parts of a time, float64 in units of model time. Only fractions of a tick are rounded."""
     time = where(time < MOST_TIME, time, MOST_TIME)
     high = as_int64(time * HIGH_TICKS)
     return high, as_int64((time - high * HIGH_TICK) * TICKS)

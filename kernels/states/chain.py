@@ -1,7 +1,7 @@
 """The Markov chain of one configuration: the states that a random run can be in, and the odds of each next state.
 
 It is the exhaustive search, except that a run's end is an end here too (a data-loss invariant is broken, or nothing is
-enabled that has a rate) and that what has probability 0 is not followed. A transition's probability is the sum of
+enabled that has a rate) and that steps of probability 0 are not followed. A transition's probability is the sum of
 those of the steps that lead to the same state (`kernels.states.odds`). These are sums and products of positive numbers:
 the relative error is some 1e-15, however small the probability and however far apart the rates. If there is a lifetime,
 its end is one more state, to which all others lead with probability 1 / lifetime / W.
@@ -37,8 +37,8 @@ from quorisk.kernels.states.store import (
 MOST_STATES = 2**31 - 2
 """Largest number of states of a chain, which numbers them in 32 bits, however much memory there is."""
 LOOK_AT, TOO_MANY = 1 / 8, 2.0
-"""Share of the memory that has to be full before a chain is given up, and the ratio of expected states to those that
-memory has room for above which it is: the expected number is a guess."""
+"""Share of the memory above which a chain may be given up, and multiple of the states that fit into memory above which
+the expected number of states, which is a guess, makes it be."""
 STATE_BYTES, TRANSITION_BYTES = 41, 12
 """Bytes by state and by transition of the arrays below; the states themselves (`store.Store`) come on top."""
 NOWHERE = -1

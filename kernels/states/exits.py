@@ -67,7 +67,7 @@ def from_exits(points: Points, exits: Exits) -> Points:
 
 
 def exits_of(head: Head, solved: Solved, memory_bytes: int) -> Exits:
-    """Finds the exits of a head as it was when solved: those with most to lose behind them first, while memory lasts.
+    """Finds the exits of a head as it was when solved; if memory is short, those behind which most may be lost.
 
     Runs that start there are hurried if the model's margin says that most of them are never lost.
     """

@@ -298,7 +298,7 @@ def _by_source(source, target, p, expires, leaves):
 @njit(nogil=True, error_model="numpy")
 def _expand(given, level, stored, arrays, place, stop, count, end):
     """Follows the paths of cost `level` from states `place` to stop - 1. Returns why it stopped, the next state, and
-    the numbers of states and transitions. A state in which it stopped is expanded anew.
+    the numbers of states and transitions. A state in which it stops is expanded again later.
     """
     steps, rows, end_rate, here = given.steps, given.rows, given.odds.rates[-1], in_memory((given, stored))
     while place < stop:

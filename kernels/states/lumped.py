@@ -1,4 +1,4 @@
-"""A check of `Model.forget` and `Model.alike`, by which a head keeps one state in place of several: are they lumpable?
+"""A check of `Model.forget` and `Model.alike`: whether the states that a head replaces by one may be lumped.
 
 States may be lumped if, from each of them, the rate at which runs come to every other lump is the same: then the chain
 of the lumps is a Markov chain (Kemeny and Snell, Finite Markov Chains, 1960, section 6.3). So all steps of a state and

@@ -30,7 +30,7 @@ from quorisk.kernels.stepper import stepper
 
 
 class Odds(NamedTuple):
-    """Arrays of a point from which the probabilities and costs of its steps follow."""
+    """Values of a point from which the probabilities and costs of its steps follow."""
 
     params: Any
     rates: np.ndarray  # float64 by action and, last, of the end of a lifetime: 1 / lifetime
@@ -196,7 +196,7 @@ def _cost(odds, top, action, lost):
 
 @jitable
 def _num_groups(masks, word, words):
-    """Counts the groups of a word with a member enabled; a group of all words counts in the first word with one."""
+    """Counts the groups of a word with a member enabled; one of all words counts in the first word that has one."""
     if words.shared[word] == 1:
         return popcount(masks[word])
     if words.shared[word] < EVERYTHING:

@@ -2,7 +2,7 @@
 
 Two differences do not matter. One is in what no step and no invariant reads any more (`Model.forget`). The other is
 which is which among things that are alike (`kernels.model.Alike`): a state is these things, each with its bits of all
-fields, and what is not about them. So the state with the things in the order of their bits stands for all others.
+fields, and the rest. So the state with the things in the order of their bits stands for all others.
 
 The chain of representatives is the chain of all states with such states lumped, so that every probability of a loss is
 the same. Things are ordered by a hash of their bits. If two of them had the same by chance, both orders would be kept:

@@ -49,14 +49,14 @@ def of_constants(op: str, a: Any, b: Any) -> Any:
 
 
 def _bit(value: Node, beside: Arms | None) -> Arms | None:
-    """A value that has the lowest bit alone as a choice, beside another choice."""
+    """A value of the lowest bit alone as a choice, if the other operand is a choice."""
     if beside is None or beside.chosen is None or value.may != 1:
         return None
     return Arms(value.graph.make("unequal", value, 0), 1, 0)
 
 
 def of_fewer_arms(chosen: Node, yes: Any, no: Any) -> Any:
-    """A choice of which one arm is a choice with the other arm among its own; None if it is no such one."""
+    """Merges a choice with an arm that is a choice and shares the other arm; returns None if no arm is."""
     make = chosen.graph.make
     for condition, here, other in ((chosen, yes, no), (make("not", chosen), no, yes)):
         if isinstance(other, Node) and other.op == "select":
@@ -72,8 +72,8 @@ def of_fewer_arms(chosen: Node, yes: Any, no: Any) -> Any:
 
 
 def compared(op: str, a: Any, b: Any) -> Any:
-    """The comparison with a constant of a choice, if an arm is settled by it, or of a value to which a constant was
-    added, or the like, as one of the value alone; else None."""
+    """Simplifies the comparison of `a` with a constant: of a choice that has a constant arm by comparing its arms, of a
+    sum with a constant or the like by comparing the value alone. Returns None if `a` is neither."""
     if isinstance(b, Node) or not isinstance(a, Node) or not a.graph.lanes:
         return None
     make = a.graph.make

@@ -111,7 +111,7 @@ class Emitter:
         if self.lanes > 1 or sum(n.op != "leaf" for n in cone) < _WORTH_A_BRANCH:
             return builder.select(self.flag(chosen), self.get(guarded, width), zero)
         flag = self.flag(chosen)
-        for n in cone:  # loaded before the branch, as others may ask for it
+        for n in cone:  # loaded before the branch, as others may need it
             if n.op == "leaf":
                 self._value(n)
         before = self.values.copy(), self.converted.copy()

@@ -28,7 +28,7 @@ class GeneralModel(NamedTuple):
     initial: tuple[Any, ...]
     """The leaves of the initial state of number CHOICE."""
     state: tuple[Any, ...]
-    """The leaves of the state, of which all that follows is made."""
+    """The leaves of the state, from which all fields below are made."""
     masks: tuple[Any, ...]
     """All actions' words of enabled instances."""
     groups: tuple[Any, ...]

@@ -90,8 +90,8 @@ def only_bit(builder: ir.IRBuilder, hot: Any) -> Any:
 
 
 def with_wide_registers(text: str, name: str, width: int) -> str:
-    """A module told that its function of that name may use vectors of `width` bits, and to align the stack to them:
-    llvmlite cannot say so."""
+    """A module's text with attributes by which its function of that name may use vectors of `width` bits, and aligns
+    the stack to them: llvmlite cannot set these."""
     head = f'define void @"{name}"'
     lines = [f"{line.rstrip('{ ')} #0" if line.startswith(head) else line for line in text.splitlines()]
     wide = f'"min-legal-vector-width"="{width}" "prefer-vector-width"="{width}"'

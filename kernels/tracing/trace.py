@@ -178,7 +178,7 @@ def together(traced: TracedModel, places: Sequence[int]) -> Together:
 def strays(after: Sequence[Any], bounds: Bounds) -> Any:
     """Whether a state with these leaves is out of bounds."""
     astray: Any = False
-    beyond: dict[int, Any] = {}  # by the width of lanes: one wide leaf does not widen what is asked of all others
+    beyond: dict[int, Any] = {}  # by the width of lanes: one wide leaf does not widen what all others need
     for value, may in zip(after, bounds.state, strict=True):
         if bits(value)[1] & ~may:
             lane = width(value, NARROWEST)

@@ -1,8 +1,8 @@
-"""The CPU engine for long sweeps: each configuration gets machine code of its own, with all that is fixed folded.
+"""The CPU engine for long sweeps: each configuration gets machine code of its own, with all fixed values folded.
 
     model, one configuration
-      |  traced   its guards, effects and invariants as expressions, what is fixed folded
-      |  plan     how a run lies in lanes: their width, where masks of enabled instances lie, what a row tells
+      |  traced   its guards, effects and invariants as expressions, with fixed values folded
+      |  plan     the layout of a run in lanes: their width, the places of masks of enabled instances, the row
       v
     one of two forms, emitted as LLVM of the same parts (parts/: draws, choice, affected, rows, lane_kernel)
       |  vector/   a run in each lane of a register, every effect computed for all

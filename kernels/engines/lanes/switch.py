@@ -116,7 +116,7 @@ class Switch:
         return self.by_kernel(kernel, seed, job)[0] if kernel else self._generic(seed, job)
 
     def record(self, seed: int, job: Job) -> np.ndarray:
-        """Records of a job, by a kernel that tells the time where there is one whose results were compared."""
+        """Records of a job, by a timed kernel if there is one whose results were compared."""
         kernel = self.kernel
         if kernel is None or kernel is not self._checked[0] or not kernel.timed:
             return self._base.tally_of_runs(seed, runs_of(job), recording=True)[1]

@@ -77,7 +77,7 @@ class Choice:
         return first
 
     def is_rejected(self, words: Sequence[Word], limits: Limits, seed: Any, run: Any, step: Any) -> Any:
-        """Whether what is drawn is not accepted."""
+        """Whether the draw is not accepted."""
         builder, (*accepts, of_lifetime) = self.builder, limits.accepts
         here, lanes = [accepts[word.number] for word in words], self.live.type.count
         if all(each == ALWAYS for each in (*here, of_lifetime)):
@@ -92,7 +92,7 @@ class Choice:
         return draw_rejected(builder, self.live, seed, run, step, accept)
 
     def _sums(self, masks: Sequence[Any], groups: Sequence[int]) -> list[Any]:
-        """The weight of what is enabled in each group and those before it."""
+        """The weight of the enabled instances in each group and those before it."""
         builder, sums = self.builder, list[Any]()
         for mask, weight in zip(masks, groups, strict=True):
             part = resized(builder, popcount(Value(builder, mask)).value, self._share.element.width)

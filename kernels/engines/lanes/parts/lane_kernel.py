@@ -127,7 +127,7 @@ class LaneKernel:
         return resized(self.builder, value, width)
 
     def _absolute(self, run: Any) -> Any:
-        """The runs' own numbers; any for those that are not asked for."""
+        """The runs' own numbers; arbitrary ones for runs beyond the last."""
         builder, first, place = self.builder, splat(self.builder, self.first_run, self.lanes), self._sized(run, 64)
         if not self.listed:
             return builder.add(first, place)

@@ -71,7 +71,7 @@ def model_shape(model: Model) -> tuple[int, int]:
 
 
 def scratch_words(num_columns: int, lanes: int) -> int:
-    """Words of the memory that `write_rows` needs, and what it takes to align them."""
+    """Words of the memory that `write_rows` needs, with those for its alignment."""
     return (num_columns + 1) * max(lanes, LINE_WORDS) + LINE_WORDS
 
 

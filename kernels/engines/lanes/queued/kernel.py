@@ -121,9 +121,9 @@ class QueuedKernel(LaneKernel):
         return len(self.words) + special
 
     def _go_round(self) -> tuple[Any, Any]:
-        """Looks at one queue after another; returns the blocks that take a step with runs of `queue`, and that end it.
+        """Goes round the queues; returns the blocks of code for a step with runs of `queue`, and for the end.
 
-        A step uses all lanes. Once a round finds no queue with so many runs, as few are left, half as many suffice.
+        A step uses all lanes. Once a round finds no queue with enough runs, as few are left, half as many suffice.
         """
         builder, block = self.builder, self.function.append_basic_block
         self.look, step, further, around, last, done = map(block, ("look", "step", "further", "around", "last", "done"))

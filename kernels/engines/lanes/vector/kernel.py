@@ -67,7 +67,7 @@ class VectorKernel(LaneKernel):
         return with_wide_registers(str(self.module), NAME, self.narrowest * self.lanes)
 
     def _step(self) -> None:
-        """Computes the states after the step, and their runs' counts."""
+        """Computes the states after the step, and the runs' steps, messages and faults."""
         builder, hot, kind = self.builder, self.choice.hot, self.choice.hot.type
         bit, drawn = only_bit(builder, hot), [self.choice.is_drawn(place) for place in range(len(self.traced.words))]
         beside = self._all_beside(drawn)
