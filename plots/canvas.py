@@ -143,7 +143,7 @@ def name_lines(axes: Axes, ends: Sequence[tuple[float, float, str, str]], size: 
 
 
 def columns_of(num_panels: int, most: int) -> int:
-    """Returns how many panels go side by side so that rows are as full as can be, `most` at most."""
+    """Returns the number of panels side by side, `most` at most, that makes rows as full as can be."""
     rows = math.ceil(num_panels / most)
     return math.ceil(num_panels / rows)
 
@@ -154,6 +154,6 @@ def width_beside(labels: Sequence[str]) -> float:
 
 
 def legend_columns(labels: Sequence[str], width_in: float) -> int:
-    """Returns how many entries of a legend fit side by side."""
+    """Returns the number of legend entries that fit side by side."""
     longest = max(len(label) for label in labels)
     return max(1, int(width_in * _CHARACTERS_IN * 0.8 / (longest + 12)))

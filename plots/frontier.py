@@ -87,7 +87,7 @@ def frontier(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
 
 
 def _named(found: Sequence[Design]) -> list[Design]:
-    """The designs that have a mark of their own: those that may be chosen, as many as can be told apart."""
+    """Returns the designs with a mark and a name of their own: those that may be chosen, MOST_LINES at most."""
     return [each for each in found if not each.is_changed][:MOST_LINES]
 
 

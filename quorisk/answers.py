@@ -281,7 +281,7 @@ class Rates(Answer):
     __slots__ = ()
 
     def frame(self) -> "pd.DataFrame":
-        """Returns what the figure shows: a row for each key, the profile's own figure, each model and each period."""
+        """Returns the figure's data: a row for each key, the profile's own figure, each model and each period."""
         return frame_of(answer.rows(self))
 
     def as_json(self) -> dict[str, Any]:

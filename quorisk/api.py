@@ -116,7 +116,7 @@ def recommend(
     memory: str | int = "128MiB",
     threads: int | None = None,
 ) -> Recommended:
-    """Says which design of an experiment's grid to run, and why.
+    """Recommends a design of an experiment's grid, with the reasons.
 
     Every design is weighed over all scenarios: exactly if its chain fits in `memory` (bytes, or a text such as
     "512MiB"), else by random runs. `break_even` has the keys of the figures that are scaled until the choice changes,
@@ -164,8 +164,8 @@ def year(
     memory: str | int = "128MiB",
     threads: int | None = None,
 ) -> Yearly:
-    """Says what the one design of an experiment with scenarios or [cluster] loses in a year: P(any loss), incidents,
-    entries, and because of what.
+    """Computes the losses of the one design of an experiment with scenarios or [cluster] in a year: P(any loss),
+    incidents, entries, and their causes.
 
     Scenarios are solved exactly within `memory` (bytes, or a text such as "512MiB"), or else estimated by random runs;
     with `solve`, they have to be solved. Raises ConfigError if there are several designs or nothing that happens in a
@@ -181,7 +181,7 @@ def year(
 
 
 def cluster(source: Source, overrides: Overrides = (), *, threads: int | None = None) -> Incidents:
-    """Says how likely a cluster is to lose data in a year, how often that happens, and how much is lost at once.
+    """Computes P(any loss in a year) of a cluster, its incidents a year, and the sizes of incidents.
 
     For each design of an experiment, on the cluster of its [cluster]. `threads` (all cores if None) changes the speed,
     never the numbers. Raises ConfigError if the experiment cannot be used, or has no [cluster].
@@ -197,8 +197,8 @@ def cluster(source: Source, overrides: Overrides = (), *, threads: int | None = 
 
 
 def sensitivity(source: Source, overrides: Overrides = (), *, memory: str | int = "1GiB") -> Depends:
-    """Says what the losses of an experiment's one design depend on: its elasticities in each rate, probability and the
-    lifetime, the faults that losing runs meet, and the likeliest path to a loss; in a year, if it has scenarios.
+    """Computes the elasticities of the losses of an experiment's one design in each rate, probability and the lifetime,
+    the faults that losing runs meet, and the likeliest path to a loss; in a year, if it has scenarios.
 
     Exact where losses are solved within `memory` (bytes, or a text such as "512MiB"), estimated where they are counted.
     Raises ConfigError if there are several designs.
@@ -316,14 +316,14 @@ def rates(
     master: str | None = None,
     conf: Mapping[str, str] | None = None,
 ) -> Rates:
-    """Says which rates follow from files and folders of drive statistics, lists of incidents and saved range queries of
-    Prometheus, and how well they are known.
+    """Derives rates, and how well they are known, from files and folders of drive statistics, lists of incidents and
+    saved range queries of Prometheus.
 
-    `profile` says what the data do not. `of` is whose drives the rate is to be that of: "any" (a model that is not
-    among the data's), "fleet" (these as they are) or one of their models. Lists of incidents are about so many `nodes`,
-    which were watched `since` one date or time and `until` another, and are in so many `racks`; with `complete`, what
-    they do not list did not happen. Much data is read on Spark; `master` and `conf` are
-    as in `sweep`. Raises ConfigError if something given cannot be used, or if the data say nothing.
+    `profile` has the figures that the data do not tell. `of` names the drives whose failure rate is wanted: "any" (a
+    model that is not among the data's), "fleet" (these as they are) or one of their models. Lists of incidents are
+    about `nodes` nodes in `racks` racks, watched from `since` to `until` (dates or times); with `complete`, events that
+    they do not list did not happen. Much data is read on Spark; `master` and `conf` are as in `sweep`. Raises
+    ConfigError if something given cannot be used, or if the data say nothing.
 
     Example: `rates("drive_stats").write("profiles/ours.toml")`
     """

@@ -17,7 +17,7 @@ _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def number(value: float) -> str:
-    """Returns three significant digits: 0.0123, 1.23 × 10⁻⁵; close to 1 as many as it takes: 0.99982."""
+    """Returns three significant digits: 0.0123, 1.23 × 10⁻⁵; close to 1 more, as needed: 0.99982."""
     if _NEAR_1 < value < 1:
         return f"{value:.{-_last_place(value)}f}"
     mantissa, _, power = f"{value:.{_DIGITS - 1}e}".partition("e")

@@ -283,7 +283,7 @@ def loses_messages(frame: pd.DataFrame) -> bool:
 
 
 def ended_by(rows: pd.DataFrame) -> str:
-    """Returns what ends runs that are watched for some time: a lifetime, the horizon, or either."""
+    """Returns a word for the end of runs that are watched for some time: a lifetime, the horizon, or either."""
     lifetime, horizon = ((rows[key] < math.inf).any() for key in _TIMES)
     if not lifetime:
         return "horizon"

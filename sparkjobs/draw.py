@@ -89,7 +89,7 @@ def _pictures(
 ) -> list[Picture]:
     """Writes the figures to `out`, and returns them as the report shows them."""
     rows, made_of = choose.of(sweep.frame, text.ANY_LOSS), sweep.losses_by_faults
-    if not (text.is_clustered(rows) or text.is_yearly(rows)):  # whose losses are told by cause, or by scenario
+    if not (text.is_clustered(rows) or text.is_yearly(rows)):  # these show losses by cause, or by scenario
         made_of = with_solved(made_of, rows, experiment, tell)
     drawn = figures(_with_allowed(sweep.frame, sure), losses_by_faults=made_of)
     first = *_ranking(sweep.frame, sure), *_incidents(sweep.frame, experiment), *_depends(sweep.frame, sure)

@@ -126,7 +126,7 @@ def gather(
 def attended(
     context: SparkContext, compute: Callable[[], T], look: Callable[[], None], deadline: float, description: str
 ) -> T | None:
-    """Returns what a job of Spark computes, and calls `look` now and then meanwhile, and at the end whatever ends it.
+    """Returns the result of a job of Spark; calls `look` now and then meanwhile, and at the end, whatever ends it.
 
     Returns None if `time.monotonic()` passed `deadline` before; the job is given up then, and others of this Spark go
     on. Raises what Spark raises.

@@ -112,7 +112,7 @@ def _start(conf: SparkConf, log: Path) -> tuple[SparkContext, JavaGateway]:
     if current_thread() is main_thread():
         # PySpark's own handler calls Java, which in the middle of another call makes an error of Ctrl-C.
         signal.signal(signal.SIGINT, interrupt)
-    # What is lost with the connection to Java is told in a line where it matters, not by each end of it.
+    # Losses of the connection to Java are reported in a line where they matter, not by each end of it.
     context._accumulatorServer.handle_error = lambda *request: None  # type: ignore[method-assign]
     return context, java
 

@@ -114,7 +114,7 @@ def _kinds(met: MetFaults) -> str:
 
 
 def _head(method: str, head: HeadPart, out: Console) -> None:
-    """Prints how much of the answer is solved, and how much is sampled."""
+    """Prints the solved part of the answer, and the sampled part."""
     known = f"P(loss) on the likeliest paths, which cost at most {head.cost}, is {numbers.plain(head.lost, 4)}"
     beyond = f", and losing data then {numbers.bound(head.beyond, numbers.plain)}" * (head.beyond < head.leaves)
     out.print(f"{method}: {known}; P(leaving them) is {numbers.plain(head.leaves, 4)}{beyond}", soft_wrap=True)

@@ -96,7 +96,7 @@ def receivable_confirms(client, bookies):
 
 
 def spread_entries(params, confirmed):
-    """Bit e - 1: bookies of so many racks as have to confirmed entry e."""
+    """Bit e - 1: bookies of at least `ack_racks` racks confirmed entry e."""
     spread = 0
     for i in range(MAX_ENTRIES):
         racks = nonzero_rows(params.racks & ((confirmed >> (6 * i)) & ROW) * EVERY_REQUEST_ROW)
@@ -105,7 +105,7 @@ def spread_entries(params, confirmed):
 
 
 def reached_entries(params, confirmed):
-    """Bit e - 1: AckQuorum bookies confirmed entry e, of so many racks as have to."""
+    """Bit e - 1: AckQuorum bookies confirmed entry e, of at least `ack_racks` racks."""
     reached = 0
     for i in range(MAX_ENTRIES):
         reached |= where(popcount((confirmed >> (6 * i)) & ROW) >= params.ack_quorum, 1 << i, 0)

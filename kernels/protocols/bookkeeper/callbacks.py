@@ -1,14 +1,14 @@
 """The end of an ensemble change of BookKeeper's writer with E > WQ: `callbacks_after_unset` off, defect 3.
 
-Not in the spec, where a change is one step. BookKeeper's writer calls nobody back from when it asks the metadata store
-for a new ensemble until it hears of it (`LedgerHandle.changingEnsemble`), but answers that arrive meanwhile count. Then
-it goes through its pending entries, and takes the replaced bookies out of who confirmed them. At a replaced position
-that an entry does not go to, it calls back instead whoever has an ack quorum
-(`PendingAddOp.unsetSuccessAndSendWriteRequest`): entries further on, too, that still count a replaced bookie. They are
+Not in the spec, where a change is one step. From its request for a new ensemble to the metadata store until the answer
+(`LedgerHandle.changingEnsemble`), BookKeeper's writer calls back no entry, but counts responses that arrive. Then it
+goes through its pending entries, and removes the confirmations of the replaced bookies. At a replaced position that an
+entry does not go to, it calls back all entries with an ack quorum instead
+(`PendingAddOp.unsetSuccessAndSendWriteRequest`): later entries, too, that still count a replaced bookie. They are
 acknowledged with too few copies in the ensemble that the metadata has for them, and never sent again.
 
-Repaired, nobody is called back before all entries have forgotten the replaced bookies. A change is one step again then:
-whatever arrives meanwhile might as well arrive after it.
+Repaired, no entry is called back before all have forgotten the replaced bookies. A change is one step again then:
+responses that arrive meanwhile might as well arrive after it.
 """
 
 from quorisk.kernels.model import action

@@ -135,7 +135,7 @@ def compactor_phase_two_delete_ledger_enabled(state, params):
 @action(compactor_phase_two_delete_ledger_enabled)
 def compactor_phase_two_delete_ledger(state, params, instance, lost):
     """The compactor deletes the last ledger but one."""
-    # it goes whoever uses it; if there is one ledger only, nothing is there to go
+    # it is deleted even while it is used; with one ledger only, there is none to delete
     newest = max_compacted_ledger_id(state)
     state = state._replace(
         ledgers=state.ledgers & ~(ROW << ((8 * newest - 16) & 63)),

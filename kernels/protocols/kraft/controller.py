@@ -121,7 +121,7 @@ def next_leaders(state, params):
 def fence_instances(state, params, brokers):
     """Instances of fencing these brokers: an election is due for the leader alone.
 
-    But as of 3.5 a reassignment may name a leader that is fenced; whoever is fenced next calls an unclean election.
+    But as of 3.5 a reassignment may name a leader that is fenced; then the next fencing causes an unclean election.
     """
     leader = state.con.leader
     overdue = (leader & ~state.unfenced != 0) & (params.unclean_leader_election != 0)
@@ -206,7 +206,7 @@ def reassigned(state, params, isr):
 
 
 def completing_leaders(state, params):
-    """Whom the request of the current partition epoch may make leader; broker 0 stands for no choice."""
+    """The brokers that the request of the current partition epoch may make leader; broker 0 stands for no choice."""
     i = state.con.partition_epoch - 1
     isr = wide_row(state.alters.isrs, i)
     final_isr = isr & ~state.con.removing

@@ -1,10 +1,10 @@
 """The normal form of a state whose log is written to all the time: as few records as tell all that may happen.
 
 Two neighbouring records are alike if every broker has both or neither, on disk or not, both are acknowledged, refused,
-read or on their way to the same brokers, no offset that anybody keeps is between them, and they are of one epoch. What
-becomes of one becomes of the other, so the second stands for both. Where all logs are parts of one, their epochs may
-differ: whoever has the last record of an epoch only has what came before it, too. Of a value that nothing has any
-longer there is nothing to tell. Offsets count the records that are left, and values are numbered as they were written.
+read or on their way to the same brokers, no offset that anybody keeps is between them, and they are of one epoch. Both
+have the same fate, so the second stands for both. Where all logs are parts of one, their epochs may differ: a broker
+with the last record of an epoch has all records before it, too. Values that nothing has any longer are forgotten.
+Offsets count the records that are left, and values are numbered as they were written.
 """
 
 from typing import Any, NamedTuple
@@ -114,7 +114,7 @@ def first_after_kept_offsets(state, fetches):
 
 
 def told(state):
-    """A row for each set of values that says what became of them, that of those written last."""
+    """The sets of acknowledged, refused, consumed and sent values, a row each, in this order."""
     return state.pos_acked | state.neg_acked << WIDTH | state.consumed << (2 * WIDTH) | state.sent << (3 * WIDTH)
 
 

@@ -3,7 +3,7 @@
 Each broker has lost its log with the action's probability, independently, and else keeps what it had flushed: a lossy
 shutdown, or an unclean one. A broker that was down loses what its page cache still had. Nobody can act in between,
 but the controller fences one broker after the other, in ascending order but for the last. Which one that is matters:
-whoever is alone in the ISR stays its last member (as of 3.5), or is the last known leader. In these elections it is
+a broker alone in the ISR stays its last member (as of 3.5), or is the last known leader. In these elections it is
 that broker that is elected if it can be, else the first candidate in the order of the assignment, as brokers have it.
 Instances: the broker that is fenced last; of a zone's outages, row of the zone + that broker.
 """
