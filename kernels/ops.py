@@ -32,7 +32,7 @@ def jitable_apart(function: Function) -> Function:
 
 
 def _made_by(op: str, swapped: bool = False) -> Any:
-    """Makes the method of `Traced` that is this operation."""
+    """Makes the method of `Traced` for an operation."""
 
     def operator(self, other):
         return self.make(op, other, self) if swapped else self.make(op, self, other)

@@ -41,7 +41,7 @@ class HurryFunctions(NamedTuple):
     """`instead(masks, starts, source)`: the word of groups and the group in it that goes off where a lifetime would
     end; the word after all others if it does end."""
     is_dropped: Any
-    """`is_dropped(more, action, starts, source)`: whether a run is, if a loss takes `more` more faults now."""
+    """`is_dropped(more, action, starts, source)`: whether a run is, as a loss takes `more` faults more."""
 
 
 @cache

@@ -24,7 +24,7 @@ MAX_TOTAL_WEIGHT = 2**62
 ALWAYS = 1 << 63
 """Probability 1 in units of 2**-63."""
 FEWEST_UNITS = 2**30
-"""Fewest units of a weight that is rounded, where weights must be: by less than one part in 1e9."""
+"""Fewest units of a weight that is rounded, where it has to be: the error is below one part in 1e9."""
 _LEAST_WEIGHT = Fraction(1, 2**10)
 """Smallest weight allowed: one below would be refused a thousand times before it is accepted."""
 

@@ -77,7 +77,7 @@ def arrivals(
     """Returns, by jump, the probability that a run arrives at a state of `goal` (bool by state, all of them ends).
 
     At a jump a state is left with probability leave[state]. `mass` is the probability of being in each state, first at
-    the start, and on return after `num_jumps`, or after fewer if all is in ends. Also returns the sum not in ends.
+    the start, and on return after `num_jumps`, or after fewer if all is in ends. Also returns the mass not in ends.
     """
     found = np.zeros(num_jumps)
     rest = _arrivals(chain.first, chain.target, chain.p, chain.ends != UNFINISHED, goal, leave, mass, found)

@@ -37,8 +37,8 @@ from quorisk.kernels.states.store import (
 MOST_STATES = 2**31 - 2
 """Largest number of states of a chain, which numbers them in 32 bits, however much memory there is."""
 LOOK_AT, TOO_MANY = 1 / 8, 2.0
-"""Share of the memory above which a chain may be given up, and multiple of the states that fit into memory above which
-the expected number of states, which is a guess, makes it be."""
+"""Share of the memory that is full, and ratio of the expected states to those that fit into memory, above which a chain
+is given up: the expected number is a guess."""
 STATE_BYTES, TRANSITION_BYTES = 41, 12
 """Bytes by state and by transition of the arrays below; the states themselves (`store.Store`) come on top."""
 NOWHERE = -1

@@ -2,7 +2,7 @@
 
 The numbers by depth rise and fall like a bell: the logarithm of the ratio of neighbours falls about evenly. A line
 through these logarithms is extended until nothing new is found: one line each through the last third, the last two
-thirds and all of them. The last misses a second bell, the first takes each pause for one, and the median errs least.
+thirds and all of them. The last line misses a second bell, the first takes each pause for one; the median errs least.
 """
 
 from collections.abc import Sequence

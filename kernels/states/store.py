@@ -109,7 +109,7 @@ class Store:
         return places[:choice], count
 
     def make_room(self, status: int, count: int) -> int:
-        """Makes the room that compiled code lacked, `count` states being kept. Returns ENDED, or FULL if memory is."""
+        """Makes the room that compiled code lacked, with `count` states kept. Returns ENDED; FULL if it cannot."""
         if status == TABLE_FULL:
             self._fill(np.zeros(2 * len(self.kept.table), np.int64), count)
         elif status == WIDER:

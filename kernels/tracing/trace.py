@@ -59,8 +59,8 @@ class Word(NamedTuple):
     mask: Any
     """The groups with a member enabled."""
     subset: Any
-    """Mask of what the instance that goes off may lose, such as the messages that it sends. That is the member of the
-    group `bit_leaf` that PICKED picks."""
+    """Mask of what the instance that goes off may lose, such as the messages that it sends. This instance is the member
+    of the group `bit_leaf` that PICKED picks."""
     loss: int
     """The place of its probability in `rule.loss_names`."""
     after: tuple[Any, ...] | None

@@ -28,7 +28,7 @@ _ROOM = 64
 
 
 class Limits(NamedTuple):
-    """Losses and limits of a run besides its model's, and whether its time is needed."""
+    """Losses of a run, its limits besides the model's, and whether its time is needed."""
 
     losses: tuple[int, ...]
     """The probabilities of `rule.loss_names`, in units of 2**-63."""

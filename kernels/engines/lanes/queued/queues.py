@@ -32,7 +32,7 @@ class Queues:
         self._waiting = self._room(num_queues * self.capacity // 2)
         self._runs, self._bits = self._room(RUNS // 2), self._room(RUNS // 2)
         self.memory: Any = None
-        """Address at which all that begins, at a line of the processor's cache."""
+        """Address of all these, at the beginning of a line of the processor's cache."""
 
     def _room(self, words: int) -> int:
         start = self.num_words
