@@ -1,6 +1,6 @@
 """A report's recommendation: sentences from the verdicts on a sweep's designs, no more than the numbers hold.
 
-What is said is in `templates/advice.j2`; here are the facts that it is said of.
+The sentences are in `templates/advice.j2`; here are the facts that they state.
 """
 
 import math
@@ -22,13 +22,13 @@ from quorisk.say.quantities import YEAR_S, say_time
 
 
 class Recommendation(NamedTuple):
-    """What to do, and how far to trust it."""
+    """A recommendation, and how far to trust it."""
 
     headline: str
     sentences: list[str]
-    """What the headline rests on, and what qualifies it."""
+    """Reasons for the headline, and its qualifications."""
     flips: list[str]
-    """What would change the choice, as far as these results tell."""
+    """Sentences on what would change the choice, as far as these results show."""
 
 
 def recommend(frame: pd.DataFrame, without_runs: int = 0, sure: Doubt | None = None) -> Recommendation:
@@ -67,7 +67,7 @@ def _of_rows(rows: pd.DataFrame) -> dict[str, Any]:
 
 
 def _of_designs(found: Sequence[Design]) -> dict[str, Any]:
-    """The facts about designs that are held to nothing."""
+    """The facts about designs that take no target."""
     unseen = [each for each in found if each.is_clean]
     return {
         "first": found[0],

@@ -1,4 +1,4 @@
-"""Break-even points: by how much a figure would have to be another one for another design to be chosen.
+"""Break-even points: how far a figure would have to change for another design to be chosen.
 
 A figure is scaled by more and more until the choice is another one; the factor at which it flips is then narrowed down
 between two that have both been run, one with either choice.
@@ -29,12 +29,12 @@ tells no more than the intervals do."""
 
 
 class BreakEven(NamedTuple):
-    """Where the choice flips."""
+    """A value of a figure at which the choice flips."""
 
     lever: Lever
     chosen: str
     instead: str
-    """What is chosen as it is, and beyond; empty if no design meets the targets there."""
+    """The designs chosen with the figure as it is, and beyond; empty if no design meets the targets there."""
     before: float
     beyond: float
     """The figure: with the first the choice is as it is, with the second another. Both have been run."""
@@ -49,16 +49,16 @@ class BreakEven(NamedTuple):
 
 
 class Search(NamedTuple):
-    """What came of scaling some figures."""
+    """Results of scaling some figures."""
 
     chosen: str | None
-    """What is chosen as they are; None if there was no time to tell."""
+    """The design chosen with the figures as they are; None if there was no time to find it."""
     found: list[BreakEven]
     tried: list[Lever]
     untried: list[Lever]
-    """As time was up, or rates would get too different to be drawn exactly."""
+    """Figures not tried, as time was up, or rates would get too different to be drawn exactly."""
     off: list[Lever]
-    """Those that play no part anywhere, since what they are about is switched off: nothing is tried of them."""
+    """Figures without effect anywhere, since what they are about is switched off: they are not tried."""
     of_scenarios: bool = False
 
     def told(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""What losses are made of, where they are solved and not counted: by the kinds of faults that losing runs met."""
+"""Losses by the kinds of faults that losing runs met, where losses are solved and not counted."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -12,18 +12,18 @@ if TYPE_CHECKING:
     import pandas as pd
 
 LITTLE = 0.1
-"""F by L up to which what a head leaves out is not missed in shares of what it has."""
+"""Largest F/L at which what a head leaves out is negligible in shares of what it has."""
 MEMORY = 1 << 26
 """Bytes for the steps of a head: a quarter of a million transitions, a second. Larger ones are not solved again."""
 MOST_POINTS = 48
-"""Those that add most to losses."""
+"""Most points whose heads are solved again: those that add most to losses."""
 
 
 def with_solved(
     counted: "pd.DataFrame", rows: "pd.DataFrame", experiment: Experiment, tell: Callable[[str], None] | None = None
 ) -> "pd.DataFrame":
-    """Returns losses by faults (`results.sweeps.losses_by_faults`), of points whose losses are solved by what is
-    solved: `p` and `share` are exact there, `low` and `high` the same, and `losses` what its runs would lose.
+    """Returns losses by faults (`results.sweeps.losses_by_faults`), replaced by solved ones where these exist: there
+    `p` and `share` are exact, `low` and `high` equal `share`, and `losses` is the expected number in the point's runs.
 
     `rows` are those of any data loss. Heads are solved again, of MOST_POINTS points at the most.
     """

@@ -16,7 +16,7 @@ _SIZE = number("a number above 0, and 1e30 at most", lambda v: 0 < v <= 1e30)
 
 
 class CostSettings(NamedTuple):
-    """What [cost] says."""
+    """Settings of a table [cost]."""
 
     entry_bytes: float
     entries: float = 1.0

@@ -28,7 +28,7 @@ from quorisk.kernels.errors import ConfigError
 from quorisk.say.plain import plain
 
 STEP = 1.1
-"""By how much a figure of a cluster is higher, and lower."""
+"""Factor by which a figure of a cluster is raised, and lowered."""
 _FINE = 1.0 + 1e-6
 """The same where a scenario's incidents follow from it in closed form."""
 _ALMOST = 1.0 - 1e-16
@@ -70,7 +70,7 @@ class Yearly(NamedTuple):
 
 
 class _Sums(NamedTuple):
-    """What is lost in a year: the rate of years with a loss, incidents and entries."""
+    """Losses in a year: the rate of years with a loss, incidents and entries."""
 
     hazard: float = 0.0
     incidents: float = 0.0
@@ -87,8 +87,8 @@ def depends(
     progress: Callable[[int], None] | None = None,
     solving: Callable[[int, int], None] | None = None,
 ) -> Sensitivity | Yearly:
-    """Returns what the losses of an experiment's one design depend on: in a year, if it is about years, else in a run.
-    `progress` and `solving` are those of `sensitivity.sensitivity`. Raises ConfigError."""
+    """Returns the sensitivity of the losses of an experiment's one design: in a year, if it is about years, else in a
+    run. `progress` and `solving` are those of `sensitivity.sensitivity`. Raises ConfigError."""
     if not experiment.asks_year:
         return sensitivity.sensitivity(experiment, memory_bytes, progress, solving)
     weigher = Weigher(MEMORY, threads)
@@ -134,13 +134,13 @@ def _added(before: _Sums | None, slope: _Sums | None) -> _Sums | None:
 
 
 def _year(part: Part) -> _Sums:
-    """What a scenario loses in a year."""
+    """The losses of a scenario in a year."""
     often = yearly.incidents([part]).value
     return _Sums(often, often, yearly.losses([part]).value)
 
 
 def _slope(part: Part, **fields: float) -> _Sums:
-    """By how much what a scenario loses grows with the logarithm of something, on which fields depend with these
+    """The derivative of a scenario's losses by the logarithm of a figure on which fields of `part` depend with these
     powers."""
     up, down = (
         _year(part._replace(**{name: getattr(part, name) * step**power for name, power in fields.items()}))
@@ -152,7 +152,7 @@ def _slope(part: Part, **fields: float) -> _Sums:
 def _of_scenario(
     experiment: Experiment, name: str, found: Sensitivity, part: Part
 ) -> Sequence[tuple[str, float, _Sums | None]]:
-    """A scenario's figures: key, value, and by how much what it loses grows with its logarithm."""
+    """A scenario's figures: key, value, and the derivative of its losses by the figure's logarithm."""
     scenario, told = experiment.scenarios[name], list[tuple[str, float, _Sums | None]]()
     by_p = _slope(part, p=1.0)
     for key, elasticity in found.elasticities.items():
@@ -173,15 +173,15 @@ class _Way(NamedTuple):
     value: float
     placed: Placed
     points: Mapping[str, GridPoint]
-    """By scenario."""
+    """Grid points by scenario."""
 
 
 def _of_cluster(
     experiment: Experiment, found: Mapping[str, Sensitivity], parts: Mapping[str, Part], unknown: set[str]
 ) -> Iterator[tuple[str, float, _Sums | None]]:
-    """Figures on which a cluster depends: key, value, and by how much what is lost there, and in scenarios that take
-    the figure from there, grows with its logarithm; None if years have to be drawn, which tell no such difference.
-    Scenarios that lose little, and of which that is not known, are added to `unknown`."""
+    """Figures on which a cluster depends: key, value, and the derivative by its logarithm of the losses there and in
+    scenarios that take the figure from there; None if years have to be drawn, which show no such difference. Scenarios
+    that lose little, and whose derivative is not known, are added to `unknown`."""
     if not experiment.clusters:
         return
     [placed] = experiment.clusters
@@ -262,7 +262,7 @@ def _lost(
 
 
 def rows(found: Sensitivity | Yearly, experiment: Experiment) -> list[dict[str, Any]]:
-    """Returns what a tornado shows, of a run or of a year: see `sensitivity.rows`."""
+    """Returns the rows of a tornado chart, of a run or of a year: see `sensitivity.rows`."""
     if isinstance(found, Sensitivity):
         return sensitivity.rows(found, experiment)
     return [

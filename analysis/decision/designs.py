@@ -1,4 +1,4 @@
-"""The designs of a sweep, by rank: what each loses, promises and costs under all that it has to live with."""
+"""The designs of a sweep, by rank: the losses, promises and costs of each under all of its faults."""
 
 import math
 from bisect import bisect_left
@@ -26,13 +26,13 @@ _TOLD = (
     "allowed_low", "allowed_high", "stops_with_one", "pauses_with_rack",
     *("stops_with_node", "stops_with_rack", "write_minutes_lost_per_year", "wants_write_minutes_lost_per_year"),
 )  # fmt: skip
-"""Columns of a frame that a design is told from, if they are there (`analysis.decision.promises`)."""
+"""Columns of a frame that describe a design, if they are there (`analysis.decision.promises`)."""
 _PROMISED: Mapping[str, tuple[str, str]] = {
     "copies": ("copy when acknowledged", "copies when acknowledged"),
     "nodes": ("node", "nodes"),
     "zones": ("zone", "zones"),
 }
-"""What designs promise and may be held to, in words: of one, and of several."""
+"""Promises that designs may be held to, in words: singular and plural."""
 _LOST = ("nodes", "zones")
 _SIZES, _ENSEMBLE = ("model.bookies", "model.brokers", "model.zones"), "model.ensemble_size"
 SAME = 0.01
@@ -40,27 +40,27 @@ SAME = 0.01
 
 
 def loses_at_least(case: Mapping[str, Any]) -> bool:
-    """Returns whether a case's incidents lose so much or more: those of its scenarios take a partition each, of which
-    nobody knows how much is lost."""
+    """Returns whether the sizes of a case's incidents are lower bounds: those of its scenarios take a partition each,
+    and the number of records lost in it is unknown."""
     return case.get("incident_at_least") is True
 
 
 def estimate(case: Mapping[str, Any]) -> str:
-    """Returns what is known of a case's losses, for people: in a run, or in a year."""
+    """Returns the estimate of a case's losses in words: in a run, or in a year."""
     if case["high"] == 0.0:
         return "0, proved"
     return numbers.probability(case)
 
 
 def measure_of(design: "Design") -> str:
-    """Returns what a design's estimate is, by which designs are ranked."""
+    """Returns the name of the measure by which a design is ranked."""
     if design.is_clustered:
         return "P(any loss in a year)"
     return "losses a year" if "parts" in design.worst else "P(data loss) of a run"
 
 
 class Design(NamedTuple):
-    """What one chooses, under everything that it has to live with: the cases that differ in faults alone."""
+    """A design to choose, under all of its faults: the cases that differ in faults alone."""
 
     settings: str
     points: list[dict[str, Any]]
@@ -69,7 +69,7 @@ class Design(NamedTuple):
     worst: dict[str, Any]
     """The case whose interval reaches highest."""
     rank: int = 1
-    """From 1. Designs whose losses cannot be told apart share a rank."""
+    """The rank, from 1 on. Designs whose losses cannot be told apart share a rank."""
 
     @property
     def is_clean(self) -> bool:
@@ -83,13 +83,13 @@ class Design(NamedTuple):
 
     @property
     def is_clustered(self) -> bool:
-        """Whether it is told on its cluster: then it is P(any loss in a year) that ranks it."""
+        """Whether its losses are those of its cluster: then P(any loss in a year) ranks it."""
         return "any_loss" in self.worst
 
     @property
     def by_cause(self) -> dict[str, float]:
-        """Its losses a year by scenario; on a cluster incidents a year, by what they are put down to, with those of
-        scenarios beside it. Empty without scenarios."""
+        """Its losses a year by scenario; on a cluster incidents a year by cause, with those of scenarios beside it.
+        Empty without scenarios."""
         rows = [row for row in self.worst.get("parts", ()) if not self.is_clustered or row["incident"]]
         columns = [name for name in self.worst if name.startswith(BY_CAUSE)]
         found = {text.cause(name.removeprefix(BY_CAUSE)): self.worst[name] for name in columns}
@@ -161,7 +161,7 @@ class Design(NamedTuple):
         return mine != others and all(a <= b for a, b in zip(mine, others, strict=True))
 
     def wanted(self) -> list[str]:
-        """Returns what designs are held to beside losses."""
+        """Returns the targets of designs beside losses, in words."""
         at, said = self.worst, []
         if (most_ms := at.get("wants_write_p99_ms", math.inf)) < math.inf:
             said.append(f"p99 of a write at most {numbers.short(most_ms)} ms")
@@ -209,7 +209,7 @@ class Design(NamedTuple):
                 yield promised, self._said(promised, has)
 
     def _said(self, promised: str, number: int) -> str:
-        """So many of what designs promise, nodes and zones by the word that the file has for them."""
+        """A number of promised things in words, nodes and zones by the file's word for them."""
         one, more = _PROMISED[promised]
         if promised in _LOST:
             one = self.worst.get(f"wants_{one}", one)
@@ -218,7 +218,7 @@ class Design(NamedTuple):
         return f"survives the loss of {count}" if promised in _LOST else count
 
     def verdict(self, target: float) -> str:
-        """Whether all that is wanted of it is met, losses under all faults; not, if it surely is not under any."""
+        """Returns MEETS if its targets are met, that on losses under all faults; FAILS if it surely misses one."""
         if self.shortfalls():
             return FAILS
         return judge(*self.span, target)
@@ -229,8 +229,8 @@ class Design(NamedTuple):
         return max(self.points, key=lambda point: point["low"]) if fails else self.worst
 
     def runs_to_settle(self, tail: float, target: float) -> float:
-        """About how many runs a point it takes until a verdict that is open is not: until one point fails if any is
-        about to, else until all meet. Infinite for a year's losses, which several scenarios add up to.
+        """Returns about how many runs a point it takes to settle an open verdict: until one point fails if any is about
+        to, else until all meet. Infinite for a year's losses, which several scenarios add up to.
         """
         if "parts" in self.worst:
             return math.inf
@@ -296,7 +296,7 @@ def names(rows: pd.DataFrame) -> list[str]:
 
 
 def _named(rows: pd.DataFrame, keys: list[str]) -> list[str]:
-    """The keys that tell designs apart for people: not how many nodes there are to choose from, if others fix that."""
+    """The keys that tell designs apart for people, without the number of nodes to choose from if others fix that."""
     others = [key for key in keys if key not in _SIZES]
     if not others or len(others) == len(keys):
         return keys
@@ -305,14 +305,14 @@ def _named(rows: pd.DataFrame, keys: list[str]) -> list[str]:
 
 
 def place(design: Design) -> tuple[Any, ...]:
-    """Returns what orders designs that share a rank: last come those whose writes stop at any restart; else their
+    """Returns the sort key of designs that share a rank: last come those whose writes stop at any restart; else their
     promises, and how often runs get stuck."""
     promised = [-design.worst.get(name, 0) for name in ("copies", "stored")]
     return design.is_changed, design.stops_writes, *promised, design.p_stuck(), design.settings
 
 
 def ranked(found: list[Design]) -> list[Design]:
-    """In an order that does not depend on the one given."""
+    """Returns designs by rank, in an order that does not depend on the one given."""
     proved = sorted((each for each in found if each.is_proved), key=place)
     firsts: list[float] = []  # the upper ends of the first designs of the ranks, which rise
     ranks: list[list[Design]] = []
@@ -330,5 +330,5 @@ def ranked(found: list[Design]) -> list[Design]:
 
 
 def _least(low: float) -> float:
-    """What another one's upper end has to reach for the two to be tied."""
+    """The least upper end of another design's interval at which the two are tied."""
     return low * (1.0 - SAME)

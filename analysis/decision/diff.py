@@ -1,6 +1,6 @@
-"""What changed from one sweep to another: the same designs, before and after.
+"""Changes from one sweep to another: the same designs, before and after.
 
-Both sweeps' intervals are widened so that all that is said of them holds together: with m pairs at confidence c an end
+Both sweeps' intervals are widened so that all statements about them hold together: with m pairs at confidence c an end
 of an interval misses with probability (1 - c) / (4 m) at most, so that the difference lies between low after - high
 before and high after - low before. That holds whatever the two have in common: seeds, engines, methods.
 """
@@ -35,7 +35,7 @@ class Side(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What became of a design."""
+    """The change of one design."""
 
     settings: dict[str, Any]
     """The values of the keys that either sweep varies, by dotted key."""
@@ -49,7 +49,7 @@ class Change(NamedTuple):
 
 
 class Diff(NamedTuple):
-    """How two sweeps compare."""
+    """The differences of two sweeps."""
 
     changes: list[Change]
     """The changes, in the order of the second sweep."""
@@ -63,7 +63,7 @@ class Diff(NamedTuple):
     physical: bool
     """Whether rates are per second, and times in seconds, in both."""
     p_any_loss_per_year: list[Change]
-    """What became of a design's P(any loss in a year); none without scenarios or a cluster."""
+    """Changes of designs' P(any loss in a year); empty without scenarios or a cluster."""
 
 
 def diff(before: Path, after: Path, invariant: str, confidence: float = 0.95) -> Diff:
@@ -125,7 +125,7 @@ def _rows(path: Path, invariant: str, confidence: float) -> "pd.DataFrame":
 
 
 def _check_told_apart(path: Path, frame: "pd.DataFrame", other: "pd.DataFrame") -> None:
-    """Raises ConfigError if the other sweep is of another protocol, or lacks what tells this one's rows apart."""
+    """Raises ConfigError if the other sweep is of another protocol, or lacks a key that tells this one's rows apart."""
     protocols = sorted({*frame["protocol"], *other["protocol"]})
     if len(protocols) > 1:
         raise ConfigError(f"{path}: the two sweeps are of {' and '.join(protocols)}: give two of one protocol")
@@ -140,9 +140,9 @@ def _by(keys: list[str], rows: "pd.DataFrame") -> dict[tuple[Any, ...], dict[str
 
 
 def _keys(before: "pd.DataFrame", after: "pd.DataFrame") -> tuple[list[str], dict[str, tuple[Any, Any]]]:
-    """What tells configurations apart, and in what else the sweeps differ.
+    """The keys that tell configurations apart, and the other settings in which the sweeps differ.
 
-    What a scenario sets does not tell configurations apart, as its name does: changed rates would hide it otherwise.
+    Keys that a scenario sets are none of these, as its name tells it apart: changed rates would hide it otherwise.
     """
     both = [column for column in after.columns if "." in column and column in before.columns]
     keys = [key for key in both if max(before[key].nunique(), after[key].nunique()) > 1]

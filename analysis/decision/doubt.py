@@ -1,4 +1,4 @@
-"""How sure a choice is, by what is known of the rates: designs held to the targets at the same draws of them.
+"""Doubt about a choice, by what is known of the rates: designs are held to the targets at the same draws of them.
 
 That is another error than the computation's interval, and usually the larger one. The two are never mixed.
 """
@@ -19,18 +19,18 @@ from quorisk.say import numbers, text
 from quorisk.say.quantities import YEAR_S, say_time
 
 SURE = 0.95
-"""A part of the draws in which a design is the choice that leaves nothing to learn."""
+"""Fraction of the draws with one and the same choice at which nothing is left to learn."""
 _WORTH = 0.03
-"""A figure is worth learning if knowing it makes the choice right in so many more of the draws."""
+"""Least increase of the fraction of draws with the right choice for which a figure is worth learning."""
 _LITTLE = 0.01
-"""A part of P(any loss in a year) that makes no difference."""
+"""Fraction of P(any loss in a year) that makes no difference."""
 _BINS = 8
 _MOST_DESIGNS = 40
 _MOST_COUNTED = 10_000
 _LEAST_DISTANCE = 0.02
-"""In log units: closer to where the choice flips, no count of events decides in a reasonable time."""
+"""Least distance to a flip of the choice, in log units: closer, no count of events decides in a reasonable time."""
 _PATIENCE = 3.0
-"""Years of counting after which a figure is one that nobody can measure."""
+"""Years of counting beyond which a figure cannot be measured in practice."""
 
 
 class Learn(NamedTuple):
@@ -38,19 +38,19 @@ class Learn(NamedTuple):
 
     name: str
     gain: float
-    """In so many more of the draws the choice would be right, if the figure were known."""
+    """Increase of the fraction of draws with the right choice, if the figure were known."""
     at: float
-    """The choice flips about there, in times a year or a trial, as `per` says."""
+    """The value at about which the choice flips, in times a year or a trial, as `per` says."""
     events: int
     """Events to count until that is decided."""
     exposure: float
-    """The years or trials in which so many are expected."""
+    """The years or trials in which that many events are expected."""
     per: str
     years: float | None
-    """How long that takes in a cluster all of which is watched; 0 if it happens all the time. None without a cluster,
-    as nobody knows how many there are of what has the rate."""
+    """Years that this takes in a cluster all of which is watched; 0 if it happens all the time. None if the number of
+    things with this rate is unknown, as without a cluster."""
     remedies: tuple[str, ...] = ()
-    """What makes it not matter: clauses."""
+    """Clauses on changes that make the figure irrelevant."""
 
     @property
     def is_measurable(self) -> bool:
@@ -59,22 +59,22 @@ class Learn(NamedTuple):
 
 
 class Doubt(NamedTuple):
-    """What is known of designs, by their settings."""
+    """Doubt about designs, by their settings."""
 
     allowed: dict[str, Known]
-    """What each of them loses, by what is known; those whose losses are solved."""
+    """Losses that the rates allow of each design whose losses are solved."""
     choice: dict[str, float]
-    """In which part of the draws each one is the choice, the most often first; of none the settings are empty."""
+    """Fraction of the draws in which each one is the choice, the most frequent first; empty settings stand for none."""
     less: dict[str, dict[str, float]]
-    """In which part of them each design loses less than each of the others."""
+    """Fraction of the draws in which each design loses less than each of the others."""
     learn: Learn | None
     figures: Mapping[str, Figure]
-    """By name, those that are not known exactly."""
+    """Figures that are not known exactly, by name."""
     open: Mapping[str, str] = {}
-    """Why it is not known what others of them may lose: a clause."""
+    """Clauses on why the losses of other designs are not known."""
 
     def as_json(self) -> dict[str, Any]:
-        """Returns what `json.dumps` takes."""
+        """Returns an object for `json.dumps`."""
         return {
             "choice": self.choice,
             "loses_less_than": self.less,
@@ -84,10 +84,10 @@ class Doubt(NamedTuple):
 
 
 def doubt(found: Sequence[Design], target: float, known: Allowed | None, designs_of: Mapping[str, int]) -> Doubt | None:
-    """Returns how sure the choice among designs is; None if nothing is said of how well figures are known.
+    """Returns the doubt about the choice among designs; None if nothing is `known` of how sure figures are.
 
-    Designs of which it is not known how their losses depend on these figures lose at each draw what they lose.
-    `designs_of` says by point id which of `known.designs` it is.
+    Designs whose dependence on these figures is not known have the same losses at each draw. `designs_of` has the place
+    of a design in `known.designs`, by point id.
     """
     if known is None:
         return None
@@ -124,7 +124,7 @@ def _sure_designs(found: Sequence[Design], target: float, solved: Mapping[str, K
 
 
 def tornado(sure: Doubt, settings: str) -> list[dict[str, Any]]:
-    """Returns what a tornado of a design shows: a row for each figure, as `analysis.rates.sensitivity.rows`."""
+    """Returns the rows of a design's tornado chart, one for each figure, as `analysis.rates.sensitivity.rows`."""
     rows = []
     for name, power in sure.allowed[settings].powers.items():
         figure = sure.figures[name]
@@ -145,7 +145,7 @@ def _has_other_losses(design: Design) -> bool:
 
 
 def _open(design: Design, known: Allowed, designs_of: Mapping[str, int]) -> str:
-    """Why it is not known how a design's losses depend on what is not known exactly; empty if they do not."""
+    """Reason why it is not known how a design's losses depend on uncertain figures; empty if they do not."""
     if _has_other_losses(design):
         return "much of what it loses comes in scenarios beside its cluster"
     if design.is_proved:
@@ -156,7 +156,7 @@ def _open(design: Design, known: Allowed, designs_of: Mapping[str, int]) -> str:
 
 
 def _chosen_at(found: Sequence[Design], target: float, solved: Mapping[str, Known], draw: int) -> str:
-    """The design that is chosen at a draw; those of which nothing is known lose what they lose."""
+    """The design that is chosen at a draw; designs whose losses are not solved keep theirs."""
     there = []
     for each in found:
         worst = each.worst
@@ -168,7 +168,7 @@ def _chosen_at(found: Sequence[Design], target: float, solved: Mapping[str, Know
 
 
 def _learn(known: Allowed, choices: np.ndarray, often: Mapping[str, float]) -> Learn | None:
-    """What to learn next: the figure whose value tells most often which design is to be chosen."""
+    """The figure to learn next: its value shows most often which design is to be chosen. None if none is worth it."""
     usual, part = next(iter(often.items()))
     if part >= SURE:
         return None
@@ -203,8 +203,8 @@ def _counted(name: str, gain: float, figure: Figure, level: float) -> Learn:
 
 
 def sentences(found: Doubt, chosen: str, unit: str, is_named: bool = True) -> list[str]:
-    """Returns how sure a choice is, in words; `unit` is what designs lose: "losses a year". `is_named`: what is said
-    before names the design."""
+    """Returns sentences on the doubt about a choice; `unit` is the measure, such as "losses a year". `is_named`: a
+    sentence before these names the design."""
     it, of_it = ("It", "") if is_named else (chosen, f" of {chosen}")
     if chosen and chosen not in found.allowed:  # at all draws its losses are as they are
         why = found.open.get(chosen)
@@ -234,7 +234,7 @@ def of_draws(part: float) -> str:
 
 
 def learned(each: Learn) -> str:
-    """Returns what to measure next and how long that takes, or what makes it not matter: a sentence or two."""
+    """Returns a sentence or two on what to measure next and how long that takes, or on what makes it irrelevant."""
     events = numbers.counted(each.events, "event") if each.events < _MOST_COUNTED else f"{each.events:.2g} events"
     where = f"on which side of {numbers.plain(each.at, 2)} a {each.per} {each.name} lies, where the choice changes"
     if each.years is None:

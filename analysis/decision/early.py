@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Early:
-    """Gathers what is known of each design, and says so once that is all there is to know of it."""
+    """Collects the results of each design, and reports a design once they are complete."""
 
     def __init__(self, experiment: Experiment, rows: "pd.DataFrame", say: Callable[[str], None]) -> None:
         """`rows` has the parameters of each point; `say` takes a line."""
@@ -45,7 +45,7 @@ class Early:
         self._done(point.design, point.point_id)
 
     def interrupted(self) -> None:
-        """Says what is known of designs of which something is missing: P(any loss in a year) on their clusters."""
+        """Reports P(any loss in a year) on their clusters of designs whose results are incomplete."""
         for design in self._on_cluster:
             if missing := self._missing[design]:
                 others = [str(point.scenario) for point in self._of(design) if point.point_id in missing]

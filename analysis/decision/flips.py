@@ -1,4 +1,4 @@
-"""Where a choice flips: how far a figure has to be off for another design to be chosen."""
+"""Flips of a choice: how far a figure has to be off for another design to be chosen."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -11,7 +11,7 @@ from quorisk.analysis.decision.designs import Design, designs, measure_of
 from quorisk.say import choose, numbers, text
 
 STEP, MOST = 10.0**0.5, 100.0
-"""By how much a figure is scaled from one try to the next, and at the most, up and down."""
+"""Factor between one try of a figure and the next, and the largest factor tried, up and down."""
 NARROW = 1.05
 """The two sides of a flip are no further apart than this, relatively, unless runs decide."""
 FLIP = "With "
@@ -24,7 +24,7 @@ class Flip(NamedTuple):
     """The nearest flip on a side; both of its ends have been tried."""
 
     instead: str
-    """What is chosen beyond; empty if no design meets the targets there."""
+    """The design chosen beyond; empty if no design meets the targets there."""
     before: float
     beyond: float
     """Factors of the figure: with the first the choice is as it is, with the second another one."""
@@ -52,7 +52,7 @@ def is_flip(sentence: str) -> bool:
 
 
 def told(rows: pd.DataFrame, found: Sequence[Design], target: float) -> list[str]:
-    """Returns what would change the choice among these designs, as far as their own rows tell: sentences.
+    """Returns sentences on what would change the choice among these designs, as far as their own rows show.
 
     Tried are the target, how often a year each scenario happens, and each setting of the faults alone. Where no design
     meets the targets, the first sentence says which targets one would meet.
@@ -99,7 +99,7 @@ def _sides(what: str, value: float, chosen: str, by: Callable[[float], str], uni
 
 
 def _settings(rows: pd.DataFrame, chosen: str, target: float) -> Iterator[str]:
-    """What would be chosen under one setting of the faults alone, where that is another design."""
+    """Sentences on the design chosen under one setting of the faults alone, where it is another one."""
     by_design = rows.groupby(choose.design(text.varied(rows)), dropna=False)
     keys = [key for key in choose.faults(text.varied(rows)) if key != text.SCENARIO]
     faults = text.independent(rows, [key for key in keys if (by_design[key].nunique(dropna=False) > 1).any()])

@@ -1,4 +1,4 @@
-"""Results for notebooks and reports: what a sweep left behind, judged, as pandas frames with tidy columns.
+"""Results for notebooks and reports: those of a sweep, judged, as pandas frames with tidy columns.
 
 Example:
 
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     import pandas as pd  # loaded where it is used, since it takes its time
 
 NOT_OURS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
-"""What comes of numbers and words that no sweep writes."""
+"""Errors raised for numbers and words that no sweep writes."""
 
 
 class Sweep(NamedTuple):
-    """What a sweep's folder holds."""
+    """Contents of a sweep's folder."""
 
     frame: "pd.DataFrame"
     """One row for each point and invariant; see `frame.frame`. The grid's parameters come first, in its order."""
@@ -88,7 +88,7 @@ def tidy(table: pa.Table, experiment: Experiment | None, confidence: float = 0.9
 
 
 def described(frame: "pd.DataFrame", experiment: Experiment) -> "pd.DataFrame":
-    """Returns a frame of an experiment with its scenarios, and what designs promise (`promises.with_promises`).
+    """Returns a frame of an experiment with its scenarios, and designs' promises (`promises.with_promises`).
 
     `exposed_for` is `mean_exposed` in words, empty where there is none.
     With scenarios: `run.scenario`, and `per_year`, `hits` and `fates` of its event (`scenarios.Event`); without designs
@@ -124,10 +124,10 @@ def _exposed_for(mean: float, physical: bool) -> str:
 
 
 def _scenarios(frame: "pd.DataFrame", experiment: Experiment) -> dict[str, str | None]:
-    """The scenario of each point; none are told if the experiment has none.
+    """The scenario of each point, by its id; empty if the experiment has none.
 
-    Points that were merged from other sweeps are told by what a scenario sets, by the most of it if several are alike;
-    None if nothing fits.
+    A point that was merged from another sweep has the scenario whose values it has, the one with the most values if
+    several fit; None if nothing fits.
     """
     if not experiment.scenarios:
         return {}
@@ -144,7 +144,7 @@ def _scenarios(frame: "pd.DataFrame", experiment: Experiment) -> dict[str, str |
 
 
 def _is_whole(frame: "pd.DataFrame", experiment: Experiment, names: dict[str, str | None]) -> np.ndarray:
-    """Of each row whether its design has runs of every scenario that the experiment, or the frame, has points of."""
+    """Whether the design of each row has runs of every scenario that the experiment, or the frame, has points of."""
     wanted = {point.scenario for point in experiment.points} | set(names.values())
     overlaid = {key for scenario in experiment.scenarios.values() for key in scenario.values}
     overlaid |= {key for key, other in text.FOLLOWS.items() if other in overlaid}

@@ -1,4 +1,4 @@
-"""What intervals say about a target, and how many runs it takes until they say something."""
+"""Verdicts of intervals on a target, and the number of runs that it takes to reach one."""
 
 import math
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ MOST_RUNS = 10**15
 
 
 def judge(low: float, high: float, target: float) -> str:
-    """Returns what an interval says about a target: it is met only if the whole interval is within it."""
+    """Returns the verdict of an interval on a target, which is met only if the whole interval is within it."""
     if high <= target:
         return MEETS
     return FAILS if low > target else UNDECIDED
@@ -24,7 +24,7 @@ def tail(rows: pd.DataFrame) -> float:
 
 
 def runs_to_settle(point: Mapping[str, Any], tail: float, target: float) -> float:
-    """About how many runs an undecided point takes until its interval leaves the target out.
+    """Returns about how many runs an undecided point takes until its interval leaves the target out.
 
     As if they went on as those made so far: with the same shares of losses and of hidden runs. Without either that is
     the rule of three at this confidence, log(tail) / log(1 - target), if the interval is Clopper-Pearson's. Else it is

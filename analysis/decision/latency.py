@@ -1,4 +1,4 @@
-"""How long a write takes: the ack quorum's last answer among those of all copies.
+"""Latency of a write: the time of the ack quorum's last answer among those of all copies.
 
 A writer sends an entry to all its copies at once and has it acknowledged when the k-th of n answers is there. With a
 replica's round trip distributed as F, independently of the others', P(the k-th of n is there by t) is the regularised
@@ -24,14 +24,14 @@ from scipy.special import betaincinv
 
 EXACT, BY_RANKS = "exact", "order statistics"
 LEVELS = (0.5, 0.99, 0.999)
-"""The quantiles that a design is told of: p50, p99 and p99.9."""
+"""The quantiles of a design's latency: p50, p99 and p99.9."""
 LEFT_OUT = (
     "Round trips are independent of each other: whatever slows all copies down at once, such as a switch or the "
     "writer's garbage collection, is not included.",
     "All copies are up: the time that a write waits for a dead copy is not included.",
 )
 _PANELS, _NODES = 13, 20
-"""Of the integration, by Gauss and Legendre: panels, each a quarter of the next towards either end, and their nodes."""
+"""Numbers of panels of the Gauss-Legendre integration, each a quarter of the next towards either end, and of nodes."""
 
 
 class Delay(NamedTuple):
@@ -42,7 +42,7 @@ class Delay(NamedTuple):
 
 
 class RoundTrip(NamedTuple):
-    """From a writer to a replica and back, two independent delays."""
+    """A round trip from a writer to a replica and back: two independent delays."""
 
     request: Delay
     """The way there, and what the replica does until the entry is safe: PBS's W, or R of a read."""
@@ -51,7 +51,7 @@ class RoundTrip(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """Round trips that somebody measured, each independent of the others and all of one distribution."""
+    """Measured round trips, each independent of the others and all of one distribution."""
 
     sorted_ms: np.ndarray
     """float64, shape (number of measurements,), ascending."""
@@ -64,7 +64,7 @@ class Quantile(NamedTuple):
     ms: float
     low_ms: float
     high_ms: float
-    """Of the interval; infinite where there are too few measurements to tell. Exact: both ends are `ms`."""
+    """Upper end of the interval; infinite where there are too few measurements. If EXACT, both ends are `ms`."""
     method: str
     """EXACT or BY_RANKS."""
 

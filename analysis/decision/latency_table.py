@@ -32,7 +32,7 @@ from quorisk.kernels.errors import ConfigError
 from quorisk.say import numbers
 
 MOST_BYTES = 1 << 26
-"""Of a file of measurements."""
+"""Most bytes of a file of measurements."""
 _DELAYS: Mapping[tuple[str, ...], Callable[..., Delay]] = {
     ("median_ms", "p99_ms"): lognormal,
     ("pareto_share", "pareto_min_ms", "pareto_shape", "exponential_per_ms"): pareto_exponential,
@@ -46,9 +46,9 @@ _RANGES = {
     "pareto_shape": (0.1, 1e6),
     "exponential_per_ms": (1e-10, 1e6),
 }
-"""What each number may be: a nanosecond to four months. Quantiles far outside can no longer be computed."""
+"""Range of each number: a nanosecond to four months. Quantiles far outside can no longer be computed."""
 _MOST_SPREAD = 1e6
-"""The largest p99 by its median."""
+"""Largest ratio of p99 to the median."""
 _KEYS = ("replica", "request", "answer", "cut_ms")
 
 
@@ -59,7 +59,7 @@ class LatencySettings(NamedTuple):
     cut_ms: float
     """The longest a write waits for one replica, in milliseconds; infinite if there is no such limit."""
     source: str
-    """Where the delays come from, in words."""
+    """Source of the delays, in words."""
 
 
 def read(table: Mapping[str, Any], folder: Path) -> LatencySettings:

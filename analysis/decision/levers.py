@@ -18,7 +18,7 @@ from quorisk.say.quantities import YEAR_S, say_time
 
 PER_YEAR, LIFETIME = "per_year", "run.lifetime"
 FAULTS = "faults."
-"""Of `[faults]`, what can be scaled are the probabilities with which something is lost."""
+"""Prefix of `[faults]`, of whose keys only the probabilities with which something is lost can be scaled."""
 
 
 class Lever(NamedTuple):
@@ -27,11 +27,11 @@ class Lever(NamedTuple):
     key: str
     """Dotted: rates.bookie_is_lost, where no scenario has its own; scenarios.power_outage.rates.bookie_is_lost."""
     value: float
-    """As it is; the largest of the grid's."""
+    """The figure as it is; the largest of the grid's values."""
     is_physical: bool = False
     """Rates and times are in seconds."""
     written: str = ""
-    """As the file writes it, such as 0.75 % / min, if that is not a number."""
+    """The figure as the file writes it, such as 0.75 % / min; empty if that is a number."""
     is_at_risk: bool = False
     """Whether entries that have few copies on a cluster follow from it."""
 
@@ -45,7 +45,7 @@ class Lever(NamedTuple):
 
     @property
     def is_rate(self) -> bool:
-        """Whether it is how often an action happens in a time."""
+        """Whether it is the rate of an action."""
         return self.own[1].startswith("rates.")
 
     @property
@@ -55,7 +55,7 @@ class Lever(NamedTuple):
 
     @property
     def name(self) -> str:
-        """For people: "bookie is lost", "lifetime" in power_outage."""
+        """The name in words: "bookie is lost", "lifetime" in power_outage."""
         scenario, key = self.own
         if key == PER_YEAR:
             return f"{scenario} happening"
@@ -65,7 +65,7 @@ class Lever(NamedTuple):
 
     def scaled(self, value: float, factor: float) -> float:
         """Returns one of its values times a factor; in few digits, since rates enter as exact ratios, and probabilities
-        are 1 at the most. What is said of a side is what was run there."""
+        are 1 at the most. Runs use the value as it is shown."""
         if factor == 1:
             return value
         if self.is_rate and self.is_physical:
@@ -130,8 +130,8 @@ def _p_lost(experiment: Experiment) -> list[str]:
 
 
 def _at_risk(experiment: Experiment) -> list[str]:
-    """The keys of probabilities from which it follows how many entries on a cluster have few copies; none that a
-    scenario has a value of its own for."""
+    """The keys of probabilities on which the number of entries with few copies on a cluster depends; none that a
+    scenario sets for itself."""
 
     def matters(placed: Placed, key: str) -> bool:
         return placed.thin != placed.with_figures({key: placed.figure(key) / 2}).thin
@@ -145,7 +145,7 @@ def _at_risk(experiment: Experiment) -> list[str]:
 
 
 def is_off(experiment: Experiment, lever: Lever) -> bool:
-    """Returns whether a figure plays no part at all, since what it is about is switched off wherever it is used."""
+    """Returns whether a figure has no effect at all, since what it is about is switched off wherever it is used."""
     if lever.is_at_risk:
         return False
     scenario, key = lever.own
@@ -164,7 +164,7 @@ def untold(experiment: Experiment) -> list[Lever]:
 
 
 def _written(experiment: Experiment, scenario: str, key: str) -> str:
-    """How an override, the file or its profile writes a figure, the first of its values; empty if as a number."""
+    """A figure as an override, the file or its profile writes it, the first of its values; empty if as a number."""
     said = dict(override.split("=", 1) for override in experiment.overrides)
     figures = experiment.profile.figures if experiment.profile else {}
     profile = {name: figure.given for name, figure in figures.items()}
@@ -194,7 +194,7 @@ def _value(each: GridPoint, key: str) -> float:
 
 
 def scaled(experiment: Experiment, lever: Lever, factor: float) -> Experiment:
-    """Returns the experiment with a figure multiplied."""
+    """Returns the experiment with a figure multiplied by `factor`."""
     scenario, key = lever.own
     if lever.of_cluster or lever.is_at_risk:
         others = [each.with_figures({key: lever.scaled(each.figure(key), factor)}) for each in experiment.clusters]

@@ -1,17 +1,17 @@
-"""How long work of like pieces still takes, for people who wait."""
+"""Time that work of like pieces still takes, for people who wait."""
 
 import math
 import time
 
 _SOON_S = 1.0
-"""Seconds after which a pace is known well enough to be told."""
+"""Seconds after which a pace is known well enough to be shown."""
 
 
 class Pace:
     """Pieces of work, and the time that they have taken so far."""
 
     def __init__(self, left: int, halvings: int = 0) -> None:
-        """This many are `left`; a flip that is found adds `halvings`, which narrow it down."""
+        """`left` is the number of pieces; a flip that is found adds `halvings`, which narrow it down."""
         self.left, self._done, self._start = left, 0, time.monotonic()
         self._halvings, self._narrowing = halvings, 0
 
@@ -26,7 +26,7 @@ class Pace:
             self.left += self._halvings
 
     def told(self, at_most_s: float = math.inf) -> str:
-        """Returns how long the rest takes, in words; empty if that is not known."""
+        """Returns the time that the rest takes, in words; empty if that is not known."""
         elapsed_s = time.monotonic() - self._start
         if self._done and elapsed_s > _SOON_S:
             return f"; about {rounded(min(elapsed_s / self._done * self.left, at_most_s))} left"

@@ -1,4 +1,4 @@
-"""What a design promises, whatever runs say: copies, where they are, what they survive, how long a write takes."""
+"""Promises of a design, whatever runs show: copies, their places, the losses that they survive, and write latency."""
 
 import math
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def changed(model: Model, values: Mapping[str, Any]) -> dict[str, str]:
-    """Returns the switches and versions that are not as they are by default: for people, by dotted key."""
+    """Returns the switches and versions that differ from their defaults, in words, by dotted key."""
     said = {}
     for parameter in model.parameters:
         key = f"{parameter.table}.{parameter.name}"
@@ -30,7 +30,7 @@ def changed(model: Model, values: Mapping[str, Any]) -> dict[str, str]:
 
 
 def with_promises(frame: "pd.DataFrame", experiment: Experiment) -> "pd.DataFrame":
-    """Returns a result frame of an experiment with what its designs promise, and what they are held to.
+    """Returns a result frame of an experiment with the promises and the targets of its designs.
 
     Columns: each field of `Promise` and `survives`, if the protocol promises anything; `changed`, the mechanisms that
     are off and the versions that are not today's, but for those `given`, which all points have; with [latency]
@@ -77,14 +77,14 @@ def _clusters(experiment: Experiment) -> dict[str, list[Cluster]]:
 
 
 def _on(clusters: list[Cluster], promised: Promise) -> Promise:
-    """What a design promises on its clusters, whose racks take the place of the model's."""
+    """The promises of a design on its clusters, whose racks take the place of the model's."""
     return promised._replace(zones=int(all(_survives_a_rack(each, promised.copies) for each in clusters)), zone="rack")
 
 
 @lru_cache(maxsize=4096)
 def _survives_a_rack(cluster: Cluster, copies: int) -> bool:
-    """Whether no rack ever has so many copies of an entry as there are when it is acknowledged: whichever is down, all
-    ledgers can be read and closed."""
+    """Whether no rack ever has all of the `copies` with which an entry is acknowledged: whichever is down, all ledgers
+    can be read and closed."""
     down = availability(cluster, Restarts(), copies).rack_down
     return down is not None and down.closing == 0.0
 

@@ -1,4 +1,4 @@
-"""Which design to choose: all of them weighed, ranked, held to the targets, and what would change the answer."""
+"""Choice of a design: all are weighed, ranked and held to the targets, with what would change the answer."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Advice(NamedTuple):
-    """What is known of an experiment's designs, and what follows."""
+    """Advice on an experiment's designs."""
 
     designs: list[Design]
     """The designs, by rank."""
@@ -41,23 +41,23 @@ class Advice(NamedTuple):
     """The target: losses a year or, without scenarios, the probability in a run; infinite if there is none."""
     words: Recommendation
     search: Search
-    """What the search for break-even points found."""
+    """Results of the search for break-even points."""
     scope: Scope
     doubt: Doubt | None = None
-    """How sure the choice is, by what is known of the rates; None if nothing is."""
+    """Doubt about the choice, by what is known of the rates; None if nothing is."""
     confidence: float = 0.95
 
     @property
     def has_targets(self) -> bool:
-        """Whether designs are held to anything."""
+        """Whether designs have any targets."""
         return verdict.has_targets(self.designs, self.target)
 
 
 WITHIN_S = 5.0
-"""Seconds in which break-even points are searched for without being asked for."""
+"""Seconds for the search of break-even points that is made by default."""
 ALL_WITHIN_S = 600.0
-"""Seconds in which those of all figures are, unless it is said how long that may take: there may be a hundred figures,
-and each try may take a minute."""
+"""Seconds for the search of those of all figures, unless a limit is given: there may be a hundred figures, and each try
+may take a minute."""
 
 
 def advise(
@@ -68,8 +68,8 @@ def advise(
     asked: bool = True,
 ) -> Advice:
     """Weighs all designs of an experiment, and finds where the choice flips for the figures of these keys, all that the
-    experiment sets if None, as many as there is time for. Unless somebody `asked`, it finds those that results alone do
-    not tell, if designs are held to something. Raises ConfigError.
+    experiment sets if None, as many as there is time for. Unless the user `asked`, it finds those that results alone do
+    not show, if designs have targets. Raises ConfigError.
     """
     levers = picked(experiment, keys)
     rows = weigher.frame(experiment)
@@ -99,9 +99,9 @@ def doubted(
     target: float,
     tell: Callable[[int], None] | None = None,
 ) -> Doubt | None:
-    """Returns how sure the choice among designs is; `rows` are of the experiment, about any loss. None if nothing is
-    said of how well rates are known, or if too little of the losses is solved. `tell` is told how many designs are
-    done.
+    """Returns the doubt about the choice among designs; `rows` are of the experiment, about any loss. None if the file
+    does not state how well rates are known, or if too little of the losses is solved. `tell` is called with the number
+    of designs done.
     """
     is_known = experiment.known or experiment.known_in_grid
     if not is_known or not {point.point_id for point in experiment.points} <= set(rows["point_id"]):
@@ -124,7 +124,7 @@ def _with_faster_repair(
     number: Mapping[str, int],
     sure: Doubt | None,
 ) -> Doubt | None:
-    """What is known of designs; if what decides cannot be measured, with whether repair in half the time decides."""
+    """The doubt about designs; if the deciding figure cannot be measured, repair in half the time may be a remedy."""
     if sure is None or sure.learn is None or sure.learn.is_measurable:
         return sure
     chosen = verdict.chosen(list(found), target)
@@ -138,7 +138,7 @@ def _with_faster_repair(
 
 
 def as_json(advice: Advice) -> dict[str, Any]:
-    """For `json.dumps`. Of designs `losses_per_year`, or without scenarios `p_loss`, at their worst faults."""
+    """Returns an object for `json.dumps`: of designs, `losses_per_year` or in a run `p_loss`, at their worst faults."""
     chosen, runner_up = ([each.settings for each in advice.choice] + ["", ""])[:2]
     return {
         **_first(advice),
@@ -157,8 +157,8 @@ def as_json(advice: Advice) -> dict[str, Any]:
 
 
 def _first(advice: Advice) -> dict[str, Any]:
-    """What the chosen design loses in a year, or the first by rank if none is chosen; nothing if the file is not about
-    years."""
+    """The losses in a year of the chosen design, or of the first by rank if none is chosen; empty if the file is not
+    about years."""
     design = (advice.choice or advice.designs)[0]
     return told(design, advice.confidence).as_json() if "parts" in design.worst else {}
 
@@ -205,12 +205,12 @@ def _finite(value: float | None) -> float | None:
 
 
 def _allowed(design: Design, sure: Doubt | None) -> dict[str, Any] | None:
-    """What the rates allow of what a design loses; None if that is not known."""
+    """The losses of a design that the rates allow; None if these are not known."""
     return sure.allowed[design.settings].as_json() if sure and design.settings in sure.allowed else None
 
 
 def _losses(design: Design) -> dict[str, Any]:
-    """What it loses: in a year, on its cluster, or in a run."""
+    """The losses of a design: in a year, on its cluster, or in a run."""
     worst, keys = design.worst, ("p", "low", "high")
     figures = {key: worst[key] for key in keys}
     if not design.is_clustered:

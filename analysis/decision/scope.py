@@ -1,4 +1,4 @@
-"""What an experiment's numbers are about, and what they leave out: what a report says beside them."""
+"""Scope of an experiment's numbers: the subject and the limits that a report states beside them."""
 
 from quorisk.analysis.decision.latency import LEFT_OUT
 from quorisk.analysis.experiment.config import Experiment

@@ -18,12 +18,12 @@ _OBJECTS = {"kafka": "partition", "kraft": "partition", "raft": "log"}
 
 
 class Summary(NamedTuple):
-    """What the first screen says of one design: the choice, or else the safest."""
+    """The first screen on one design: the choice, or else the safest."""
 
     standing: str
     """The design's short name and whether it is recommended."""
     measure: str
-    """What `risk` is: "P(any loss in a year)", "losses a year" or "P(data loss) of a run"."""
+    """Name of the measure `risk`: "P(any loss in a year)", "losses a year" or "P(data loss) of a run"."""
     risk: str
     """The estimate, or the upper bound."""
     facts: list[tuple[str, str]]
@@ -31,7 +31,7 @@ class Summary(NamedTuple):
 
 
 def summary(found: Sequence[Design], target: float, sure: Doubt | None, flips: Sequence[str] = ()) -> Summary:
-    """Returns what to say first of these designs.
+    """Returns the first screen on these designs.
 
     Args:
         found: the designs, by rank.
@@ -116,7 +116,7 @@ def _incident(design: Design) -> Iterator[tuple[str, str]]:
 
 
 def _choice(design: Design, picks: Sequence[Design], sure: Doubt | None) -> Iterator[tuple[str, str]]:
-    """How often the design is the choice, and which comes next."""
+    """Facts on the choice: the draws in which it is this design, the runner-up, placements, and what to learn."""
     if picks and sure is not None and design.settings in sure.allowed and len(sure.allowed) > 1:
         often = of_draws(sure.choice.get(design.settings, 0.0))
         yield "it is the choice", f"in {often} of draws from what is known of the rates"

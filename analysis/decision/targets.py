@@ -42,18 +42,18 @@ _WRITE = Kind(float, units.TIME, lambda v: float(units.read_time(v) * 1000) if i
 
 
 class Targets(NamedTuple):
-    """What designs are held to; as given, none."""
+    """Targets of designs; by default, none."""
 
     losses_per_year: float = math.inf
     write_p99_ms: float = math.inf
     copies: int = 0
     nodes: int = 0
-    """That may be lost at once."""
+    """Number of nodes that may be lost at once."""
     node: str = "node"
-    """What the file calls one of them."""
+    """The file's word for a node."""
     zones: int = 0
     zone: str = "zone"
-    """What the file calls one of them: it may say "rack"."""
+    """The file's word for a zone, which may be "rack"."""
     p_any_loss_per_year: float = math.inf
     incident_entries_p99: float = math.inf
     write_minutes_lost_per_year: float = math.inf
@@ -85,7 +85,7 @@ def _at_most(table: Mapping[str, Any], key: str, most: float) -> float:
 
 
 def check(experiment: "Experiment") -> None:
-    """Raises ConfigError if the rest of the file does not say what its targets are about."""
+    """Raises ConfigError if a target does not go with the rest of the file."""
     targets: Targets = experiment.tables["targets"]
     if math.isfinite(targets.losses_per_year) and not experiment.scenarios and not experiment.clusters:
         raise ConfigError(

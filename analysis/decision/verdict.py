@@ -1,4 +1,4 @@
-"""Which designs to choose at a target, and what they come to at others."""
+"""Choice of designs at a target, and verdicts on them at others."""
 
 import math
 from typing import NamedTuple
@@ -13,13 +13,13 @@ def choice(found: list[Design], target: float) -> list[Design]:
     """Returns the designs that meet a target, in the order in which to choose them.
 
     Not among them are designs with a mechanism off, or an older version. Nor are those that promise fewer copies than
-    another one that meets the target, if no run of the two lost data: what such runs cannot tell apart they are no
-    reason to save on, unless the copies or failures that are wanted were said.
+    another one that meets the target, if no run of the two lost data: such runs do not tell the two apart, and so are
+    no reason to save copies, unless there are targets on copies or failures.
 
     At a target come first those that store least, then the safest; those whose writes stop at any restart come last.
     Designs that losses do not tell apart share a rank. What is certain decides between them: writes that go on while a
-    node is down, copies, unless how many are wanted was said, then speed, then steps. Without a target the order is
-    that of the ranks.
+    node is down, copies, unless there are targets on copies or failures, then speed, then steps. Without a target the
+    order is that of the ranks.
     """
     meets = [design for design in found if design.verdict(target) == MEETS and not design.is_changed]
     clean = [design for design in meets if design.is_clean]
@@ -64,12 +64,12 @@ def deciding(first: Design, other: Design, found: list[Design]) -> str:
 
 
 def _said(found: list[Design]) -> bool:
-    """Whether the copies or failures that are wanted were said."""
+    """Whether there are targets on copies or failures."""
     return any(design.worst.get(f"wants_{what}", 0) for design in found for what in ("copies", "nodes", "zones"))
 
 
 def _certain(design: Design, said: bool) -> dict[str, float]:
-    """What decides between designs that losses do not tell apart, the least first, by what is said of the first."""
+    """Criteria between designs that losses do not tell apart, in words: the lower value comes first."""
     copies = 0 if said else -design.worst.get("copies", 0)
     return {
         "takes writes while any one node is down": float(design.stops_writes),
@@ -80,13 +80,13 @@ def _certain(design: Design, said: bool) -> dict[str, float]:
 
 
 def has_targets(found: list[Design], target: float) -> bool:
-    """Whether these designs are held to anything."""
+    """Whether these designs have any targets."""
     wanted = (value for name, value in found[0].worst.items() if name.startswith("wants_"))
     return target < math.inf or any(not isinstance(each, str) and 0 < each < math.inf for each in wanted)
 
 
 class Decade(NamedTuple):
-    """What designs come to at one target."""
+    """Verdicts on designs at one target."""
 
     target: float
     meets: list[Design]
@@ -95,7 +95,7 @@ class Decade(NamedTuple):
 
 
 def decades(found: list[Design]) -> list[Decade]:
-    """Targets at powers of ten, from the one that all of these designs meet down to one that none does."""
+    """Returns verdicts at powers of ten, from the target that all of these designs meet down to one that none does."""
     highs = [design.worst["high"] for design in found if design.worst["high"] > 0] or [1.0]
     most = math.inf if any("parts" in design.worst for design in found) else 0  # losses a year may be more than 1
     first, last = (int(min(most, math.ceil(math.log10(high)))) for high in (max(highs), min(highs)))

@@ -1,4 +1,4 @@
-"""What the designs of an experiment lose, each configuration solved exactly where its chain is small, else by runs."""
+"""Losses of an experiment's designs, each configuration solved exactly where its chain is small, else by runs."""
 
 import math
 import time
@@ -47,13 +47,13 @@ EXACT = "exact"
 MEMORY = 128 << 20
 """Bytes for the chain of a configuration, unless others are given."""
 MOST_TRIES = 2
-"""Configurations no larger whose chains did not fit, after which one is not tried: each try takes seconds."""
+"""Number of configurations no larger whose chains did not fit, after which one is not tried: a try takes seconds."""
 FEW_RUNS = 20_000
-"""That tell outcomes and steps, where a head may tell losses as closely as is enough."""
+"""Runs for outcomes and steps, where a head may give losses as closely as is enough."""
 PRECISION = 0.01
-"""Of P(any loss) under other figures: a choice flips where designs differ by more."""
+"""Relative precision of P(any loss) under other figures: a choice flips where designs differ by more."""
 _OF_SIZES = ["wants_losses_per_year", "wants_incident_entries_p99", "wants_write_minutes_lost_per_year"]
-"""Targets for which all that a cluster loses has to be told again."""
+"""Targets for which all losses of a cluster have to be computed again."""
 REPLACED = "its cluster's"
 """The method of a scenario that is not weighed, since its losses are among those of the design's cluster."""
 _REPLACED: dict[str, Any] = {
@@ -67,7 +67,7 @@ class OutOfTime(Exception):
 
 
 class Weigher:
-    """Solves and estimates configurations, each once however often it is asked about."""
+    """Solves and estimates configurations, each once however often it is needed."""
 
     def __init__(
         self,
@@ -77,25 +77,25 @@ class Weigher:
         may_run: bool = True,
         known: Callable[[str], None] | None = None,
     ) -> None:
-        """Chains may take `memory_bytes`; `tell` is told what is done, and `known` a line on each design of a frame as
-        soon as all of it is known."""
+        """Chains may take `memory_bytes`; `tell` is called with what is done, and `known` with a line on each design of
+        a frame as soon as all of it is known."""
         self._memory_bytes, self._threads, self._tell, self._what = memory_bytes, threads, tell, ""
         self._pace, self._known_early = Pace(0), known
         self.may_run = may_run
-        """Unless it may, configurations whose chains do not fit raise OutOfTime."""
+        """Whether runs may be made; else configurations whose chains do not fit raise OutOfTime."""
         self.deadline = math.inf
-        """On `time.monotonic`'s clock: from then on they do, whatever they are."""
+        """Time on `time.monotonic`'s clock from which all configurations not known yet raise OutOfTime."""
         self.longest_run_s = 0.0
         """Seconds that the runs of a configuration have taken, at the most."""
         self._solved: dict[str, dict[str, Any]] = {}
         self._known: dict[tuple[str, float], tuple[float, dict[str, Any]]] = {}
         """Estimates, each with the width that was enough."""
         self._enough: dict[str, float] = {}
-        """By point of the last frame, the width of an interval that is enough."""
+        """Width of an interval that is enough, by point of the last frame."""
         self._too_large: set[str] = set()
         """Parameters of chains that did not fit, whatever the rates."""
         self._not_fitting = defaultdict[str | None, list[tuple[int, ...]]](list)
-        """By scenario the sizes and faults of those, whatever the variant: see MOST_TRIES."""
+        """Sizes and faults of those, by scenario, whatever the variant: see MOST_TRIES."""
 
     @property
     def num_solved(self) -> int:
@@ -108,7 +108,7 @@ class Weigher:
         return len(self._known)
 
     def say(self, what: str, pace: Pace) -> None:
-        """What configurations are weighed for, from here on, and what says how long that takes."""
+        """Sets the purpose for which configurations are weighed from here on, and the pace that times them."""
         self._what, self._pace = what, pace
 
     def frame(self, experiment: Experiment) -> "pd.DataFrame":
@@ -170,7 +170,7 @@ class Weigher:
         return found
 
     def _solve_clusters(self, experiment: Experiment, early: Early | None) -> None:
-        """Solves the clusters of all designs, which is kept for whoever asks for them next."""
+        """Solves the clusters of all designs; the answers are cached."""
         if not experiment.clusters:
             return
         self.say("", pace := Pace(num := len(by_design(experiment.points))))
@@ -182,15 +182,15 @@ class Weigher:
             self.tell(f"cluster of design {min(number + 1, num):,} of {num:,}{pace.told()}")
 
     def tell(self, line: str) -> None:
-        """Tells what is done, if there is anybody to tell."""
+        """Reports what is done, if there is a callback for it."""
         if self._tell:
             self._tell(line)
 
     def renewed(
         self, rows: "pd.DataFrame", experiment: Experiment, other: Experiment, point_ids: Collection[str]
     ) -> "pd.DataFrame":
-        """Such a frame of an experiment with the numbers that the configurations of these ids have in another one, of
-        which each configuration stands where it does in the first.
+        """Returns such a frame of an experiment with the numbers that the configurations of these ids have in another
+        experiment, in which each configuration has the same place.
         """
         import pandas as pd
 
@@ -242,7 +242,7 @@ class Weigher:
             raise OutOfTime
 
     def _exactly(self, alone: Experiment) -> dict[str, Any] | None:
-        """What a configuration's chain says; None if it does not fit."""
+        """The numbers of a configuration by its chain; None if that does not fit."""
         point = alone.points[0]
         if point.point_id in self._solved:
             return self._solved[point.point_id]
@@ -278,8 +278,8 @@ class Weigher:
 
 
 def _compile_engine(experiment: Experiment, points: Sequence[GridPoint]) -> None:
-    """Has the engine know of all configurations that are to be estimated: for each of a few it would compile a kernel,
-    and only then what serves all."""
+    """Shows the engine all configurations that are to be estimated: else it would compile a kernel for each of a few,
+    and only then the one that serves all."""
     if points:
         model, run = experiment.model, experiment.run
         of_all = pack(model, [each.point for each in points])
@@ -308,13 +308,13 @@ def _rows(experiment: Experiment) -> "pd.DataFrame":
 
 
 def _sizes(experiment: Experiment, point: GridPoint) -> tuple[int, ...]:
-    """The numbers that are no variant, and switches: what mostly decides how large a chain is."""
+    """Numbers and switches that are no variant, which mostly decide how large a chain is."""
     values = (point.point.values[each.name] for each in experiment.model.parameters if each.table != "variant")
     return tuple(int(value) for value in values if isinstance(value, int))
 
 
 def _large_first(experiment: Experiment, points: Sequence[GridPoint]) -> list[GridPoint]:
-    """The smallest, which compiles what all need, then the largest first: nobody waits for these alone."""
+    """The smallest, which compiles what all need, then the largest first: none of these is left alone at the end."""
     by_size = sorted(points, key=lambda point: sum(_sizes(experiment, point)))
     return by_size[:1] + by_size[:0:-1]
 

@@ -1,4 +1,4 @@
-"""What a design loses in a year, all in all: the answer that every verb gives first, and gives alike."""
+"""Losses of a design in a year, all in all: the answer that every verb gives first, and gives alike."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -22,29 +22,29 @@ from quorisk.say.plain import plain
 
 
 class Whole(NamedTuple):
-    """What a design loses in a year: on its cluster if it has one, and in the scenarios that count beside it."""
+    """Losses of a design in a year: on its cluster if it has one, and in the scenarios that count beside it."""
 
     settings: str
-    """Of the design, in words."""
+    """Settings of the design, in words."""
     p_any: Figure
     """P(any loss in a year)."""
     incidents: Figure
     """Events a year that lose anything."""
     entries: Figure
-    """What is lost in a year: entries, or whatever scenarios follow."""
+    """Number of objects lost in a year: entries, or other objects that scenarios follow."""
     either: Mapping[str, float]
     """P(any loss in a year) if what an event touches shares one fate, or is independent; empty if that is known, or
     makes no difference."""
     by_cause: Mapping[str, float]
-    """Incidents a year by scenario and by what the cluster's are put down to; without a cluster, losses a year."""
+    """Incidents a year by scenario and by cause of the cluster's; without a cluster, losses a year."""
     scenarios: Mapping[str, Mapping[str, Any]]
-    """By name, those that count: `per_year`, `hits` and `fates` of the event, and `p`, `low`, `high` and `method` of
-    P(loss) of one object."""
+    """Scenarios that count, by name: `per_year`, `hits` and `fates` of the event, and `p`, `low`, `high` and `method`
+    of P(loss) of one object."""
     confidence: float
 
     @property
     def losses_per_year(self) -> dict[str, float]:
-        """Returns what is lost in a year, with its ends."""
+        """Returns the losses in a year, with their ends."""
         return dict(zip(("p", "low", "high"), self.entries[:3], strict=True))
 
     def whole_json(self) -> dict[str, Any]:
@@ -52,7 +52,7 @@ class Whole(NamedTuple):
         return {**self.as_json(), "losses_per_year": self.losses_per_year, "scenarios": plain(self.scenarios)}
 
     def as_json(self) -> dict[str, Any]:
-        """Returns what every verb's --json begins with."""
+        """Returns the fields with which every verb's --json begins."""
         value, low, high, method = self.p_any
         p_any = {"p": value, "low": low, "high": high, "method": method}
         return {
@@ -63,8 +63,8 @@ class Whole(NamedTuple):
 
 
 def whole(experiment: Experiment, weigher: Weigher, is_exact: bool = False) -> Whole:
-    """Returns what the one design of an experiment that is about years loses in one. Raises ConfigError if there are
-    several, and if a scenario is not solved though it has to be `is_exact`."""
+    """Returns the losses in a year of the one design of an experiment that is about years. Raises ConfigError if there
+    are several, and if a scenario is not solved though it has to be `is_exact`."""
     if len(of := by_design(experiment.points)) > 1:
         raise ConfigError(f"{experiment.path}: {one_wanted([dict(design) for design in of])}")
     found = wholes(experiment, weigher)[0]
@@ -78,12 +78,12 @@ def whole(experiment: Experiment, weigher: Weigher, is_exact: bool = False) -> W
 
 
 def wholes(experiment: Experiment, weigher: Weigher) -> list[Whole]:
-    """Returns what each design of an experiment that is about years loses in one, by rank. Raises ConfigError."""
+    """Returns the losses in a year of each design of an experiment that is about years, by rank. Raises ConfigError."""
     return [told(each, experiment.run.confidence) for each in designs(weigher.frame(experiment))]
 
 
 def told(design: Design, confidence: float) -> Whole:
-    """Returns what a design of a frame loses in a year."""
+    """Returns the losses in a year of a design of a frame."""
     worst = design.worst
     rows = [row for row in worst["parts"] if row["method"] != REPLACED]
     counted = {
@@ -99,8 +99,8 @@ def told(design: Design, confidence: float) -> Whole:
 
 
 def by_variant(found: Mapping[str, Whole]) -> dict[str, Any]:
-    """Returns what a comparison's --json has: the baseline's year, P(any loss in a year) by variant, and by how much
-    others differ from the baseline."""
+    """Returns the object of a comparison's --json: the baseline's year, P(any loss in a year) by variant, and the
+    differences of the others from the baseline."""
     (baseline, first), *others = found.items()
     each = {label: one.as_json()["p_any_loss_per_year"] for label, one in found.items()}
     pairs = [
@@ -117,9 +117,9 @@ def by_variant(found: Mapping[str, Whole]) -> dict[str, Any]:
 
 
 def likeliest(experiment: Experiment, found: Whole) -> Experiment:
-    """Returns an experiment of the one scenario that shows how its design loses data most often. What a cluster loses
-    is shown by a scenario that it replaces: an outage, or whatever else follows an entry; by the file itself if it has
-    no such scenario."""
+    """Returns an experiment of the one scenario that shows how its design loses data most often. Losses of a cluster
+    are shown by a scenario that it replaces: an outage, or another one that follows an entry; by the file itself if it
+    has no such scenario."""
     if not experiment.scenarios:
         return experiment
     most = max(found.by_cause, key=lambda cause: found.by_cause[cause], default="")
@@ -138,8 +138,8 @@ def likeliest(experiment: Experiment, found: Whole) -> Experiment:
 
 
 def with_scenarios(experiment: Experiment, answers: Sequence[Answer], weigher: Weigher) -> list[Answer]:
-    """Returns what designs lose on their clusters with what they lose in scenarios that count beside these, as all
-    other verbs say it. Sizes of incidents stay the clusters' own. Raises ConfigError."""
+    """Returns the losses of designs on their clusters together with those in scenarios that count beside these, as all
+    other verbs give them. Sizes of incidents stay the clusters' own. Raises ConfigError."""
     names = [name for name, scenario in experiment.scenarios.items() if scenario.incident]
     if not names:
         return list(answers)
@@ -158,7 +158,7 @@ def _design(placed: Placed) -> tuple[tuple[str, Any], ...]:
 
 
 def _with_rows(answer: Answer, rows: Sequence[Mapping[str, Any]], experiment: Experiment, placed: Placed) -> Answer:
-    """A design's answer on a cluster, with those of its scenarios, of each of which there is a row."""
+    """A design's answer on a cluster, joined with those of its scenarios, which have a row each."""
     here = [{**row, **columns(answer), **experiment.scenarios[row[SCENARIO]].event(placed)._asdict()} for row in rows]
     parts, losses = {row[SCENARIO]: years.part_of(row) for row in here if row["incident"]}, answer.losses
     method = " and ".join(dict.fromkeys([losses.p_any.method, *(row["method"] for row in here if row["incident"])]))

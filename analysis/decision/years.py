@@ -1,4 +1,4 @@
-"""What the scenarios of a design add up to in a year."""
+"""Sums of the scenarios of a design in a year."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -13,26 +13,26 @@ from quorisk.say import text
 COUNTED = ("losses", "hidden", "runs", "messages", "steps", "completed", "horizon", "stuck")
 SUMMED = ("p", "low", "high")
 SIZES = {"incident_p50": 0.5, "incident_p99": 0.01, "incident_p99_high": 0.01}
-"""What an incident loses, and the part of incidents that lose as much or more."""
+"""Columns of the sizes of incidents, each with the part of incidents that lose as much or more."""
 _WHOLE = ("kafka", "kraft")
-"""Protocols whose scenarios follow a partition: an incident of one takes a record at least, and nobody knows how many.
+"""Protocols whose scenarios follow a partition: an incident of one takes at least a record, and the number is unknown.
 Others follow an entry."""
 
 
 def part_of(row: Mapping[str, Any]) -> Part:
-    """Returns what the scenario of a row of a frame contributes to a year."""
+    """Returns the contribution to a year of the scenario of a frame's row."""
     return Part(row["per_year"], row["p"], row["low"], row["high"], row.get("hits", 1.0), row.get("fates", ""))
 
 
 def added(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Returns the year of a design from the rows of its scenarios; ends of intervals that hold together add up.
 
-    `p_any` is P(any loss in a year), `incidents` how often, and `entries` what is lost in a year, each with its ends:
-    the cluster's, if there is one, with those scenarios whose losses are incidents of their own. `p_any_shared` and
-    `p_any_independent` are there if nobody says how what an event touches fails together, and it matters. `p`, `low`
-    and `high` are losses a year, or on a cluster P(any loss in a year). The sizes of incidents are the cluster's,
-    unless it has too few of them: then that of what a scenario follows, which may be the least that is lost
-    (`incident_at_least`).
+    `p_any` is P(any loss in a year), `incidents` and `entries` are the incidents and the losses in a year, each with
+    its ends: the cluster's, if there is one, with those scenarios whose losses are incidents of their own.
+    `p_any_shared` and `p_any_independent` are there if a scenario does not say how the objects of an event fail
+    together, and it matters. `p`, `low` and `high` are losses a year, or on a cluster P(any loss in a year). Sizes of
+    incidents are the cluster's, unless it has too few of them: then one object of a scenario, which may be the least
+    that is lost (`incident_at_least`).
     """
     first = rows[0]
     counted = {name: sum(row[name] for row in rows) for name in COUNTED}
@@ -62,7 +62,7 @@ def _columns(name: str, ends: Ends) -> dict[str, float]:
 
 
 def _sizes(first: Mapping[str, Any], rate: Ends) -> dict[str, Any]:
-    """What incidents lose on a cluster, beside which others come at this rate, as far as they change that."""
+    """Changes in the sizes of a cluster's incidents that are due to incidents of scenarios at this rate."""
     found: dict[str, Any] = {}
     whole = first.get("protocol") in _WHOLE
     for size, part in SIZES.items():
@@ -77,7 +77,7 @@ def _sizes(first: Mapping[str, Any], rate: Ends) -> dict[str, Any]:
 def of(frame: pd.DataFrame) -> pd.DataFrame:
     """Returns a frame with scenarios as one without: `p`, `low` and `high` are times a year.
 
-    What only scenarios differ in is in no column any more; message loss is the largest of theirs.
+    Keys in which only scenarios differ have no column any more; message loss is the largest of theirs.
     """
     keys = [key for key in text.varied(frame) if key != text.SCENARIO]
     others = [key for key in text.parameters(frame) if frame[key].nunique(dropna=False) > 1 and key not in keys]
