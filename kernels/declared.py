@@ -85,7 +85,7 @@ def _misshapen(model: Model) -> Iterator[str]:
     """Yields the declarations about states that do not have the shape of states."""
     params = smallest_params(model)
     if (choices := model.initial_choices(params)) < 1:
-        yield f"initial_choices: {choices} of {_told(params)}: at least 1"
+        yield f"initial_choices: {choices} of {_text(params)}: at least 1"
         return
     shape = _shape(model.initial(params, 0))
     if _shape(model.widths) != shape:
@@ -135,7 +135,7 @@ def walks(model: Model, params: Any, num: int, seed: int) -> Iterator[Walk]:
     taken: Counter[int] = Counter()
     choices = asked(model, "initial_choices", params, model.initial_choices, params)
     if choices < 1:
-        raise ModelError(f"protocol = {model.name!r}: initial_choices: {choices} of {_told(params)}: at least 1")
+        raise ModelError(f"protocol = {model.name!r}: initial_choices: {choices} of {_text(params)}: at least 1")
     for _ in range(num):
         choice = chance.randrange(choices)
         state = asked(model, "initial", params, model.initial, params, choice)
@@ -172,15 +172,15 @@ def check_margin(model: Model, params: Any, num: int = MARGIN_STEPS) -> int:
     for step in islice(walks(model, params, num, seed=1), num):
         action = model.actions[step.action].name
         before, after = (asked(model, "margin.needed", s, margin.needed, s, params) for s in (step.state, step.after))
-        told = f"protocol = {model.name!r}: margin: needed = {before} of {_told(step.state)}"
+        text = f"protocol = {model.name!r}: margin: needed = {before} of {_text(step.state)}"
         if before - after > (action == margin.fault):
-            raise ModelError(f"{told}, from which {action} leads to {after}")
+            raise ModelError(f"{text}, from which {action} leads to {after}")
         if after and any(each.data_loss and not each.holds(step.after, params) for each in model.invariants):
-            told = f"protocol = {model.name!r}: margin: needed = {after} of {_told(step.after)}"
-            raise ModelError(f"{told}, where data is lost")
+            text = f"protocol = {model.name!r}: margin: needed = {after} of {_text(step.after)}"
+            raise ModelError(f"{text}, where data is lost")
         enabled = [model.actions[place].name for place, _ in _enabled(model, params, step.state)].count(margin.fault)
         if enabled > margin.most(params):
-            raise ModelError(f"protocol = {model.name!r}: margin: most = {margin.most(params)}, of {_told(step.state)}")
+            raise ModelError(f"protocol = {model.name!r}: margin: most = {margin.most(params)}, of {_text(step.state)}")
     return num
 
 
@@ -204,7 +204,7 @@ def _taken(model: Model, params: Any, state: Any, place: int, instance: int, cha
     sent = int(asked(model, f"sends of {where}", state, action.sends, state, params, instance))
     if sent >> model.max_sends:
         raise ModelError(
-            f"protocol = {model.name!r}: max_sends = {model.max_sends}: {where} sends {sent:#b} in {_told(state)}, but "
+            f"protocol = {model.name!r}: max_sends = {model.max_sends}: {where} sends {sent:#b} in {_text(state)}, but "
             f"may only have bits 0 to {model.max_sends - 1}"
         )
     lost = sum(1 << bit for bit in bits(sent) if chance.random() < 0.3)
@@ -215,18 +215,18 @@ def _taken(model: Model, params: Any, state: Any, place: int, instance: int, cha
 
 def _check_state(model: Model, params: Any, state: Any, where: str) -> None:
     if _shape(state) != _shape(model.widths):
-        raise ModelError(f"protocol = {model.name!r}: {where} makes {_told(state)}: not the fields of widths")
+        raise ModelError(f"protocol = {model.name!r}: {where} makes {_text(state)}: not the fields of widths")
     for name, value, width in zip(field_names(model.widths), leaves(state), leaves(model.widths), strict=True):
         if int(value) >> width:
             raise ModelError(
-                f"protocol = {model.name!r}: widths: {name} = {width}: {where} makes it {value}, of {_told(params)}; 0 "
+                f"protocol = {model.name!r}: widths: {name} = {width}: {where} makes it {value}, of {_text(params)}; 0 "
                 f"to {(1 << width) - 1}"
             )
     for invariant in model.invariants:
         asked(model, f"invariant {invariant.name}", state, invariant.holds, state, params)
     ended = asked(model, "outcome", state, model.outcome, state, params)
     if ended not in (COMPLETED, STUCK):
-        raise ModelError(f"protocol = {model.name!r}: outcome: {ended} of {_told(state)}: COMPLETED or STUCK")
+        raise ModelError(f"protocol = {model.name!r}: outcome: {ended} of {_text(state)}: COMPLETED or STUCK")
 
 
 def asked(model: Model, where: str, about: Any, function: Callable[..., Any], *given: Any) -> Any:
@@ -237,11 +237,11 @@ def asked(model: Model, where: str, about: Any, function: Callable[..., Any], *g
         return function(*given)
     except (ArithmeticError, ValueError, TypeError, LookupError, AttributeError) as error:
         said = f"{type(error).__name__}: {error}".splitlines()[0]
-        of_it = f", of {_told(about)}" if about else ""
+        of_it = f", of {_text(about)}" if about else ""
         raise ModelError(f"protocol = {model.name!r}: {where}: {said}{of_it}") from error
 
 
-def _told(value: Any) -> str:
+def _text(value: Any) -> str:
     names, numbers = field_names(value), leaves(value)
     return ", ".join(f"{name}={number}" for name, number in zip(names, numbers, strict=True))
 

@@ -54,10 +54,10 @@ def tally_of_runs(
     tally, records = empty(model, len(runs) if recording else 0)
     for i, run in enumerate(runs.tolist()):
         ran = _rerun(model, points, point, seed, run)
-        told = ran.outcome, ran.broken_mask, ran.met_mask, len(ran.path.steps), ran.messages
-        high_low = add_run(*told, ran.time, 1.0, ran.first_steps, ran.exposed, tally)
+        columns = ran.outcome, ran.broken_mask, ran.met_mask, len(ran.path.steps), ran.messages
+        high_low = add_run(*columns, ran.time, 1.0, ran.first_steps, ran.exposed, tally)
         if recording:
-            write_record(records, i, *told, *high_low)
+            write_record(records, i, *columns, *high_low)
     return tally, records
 
 

@@ -196,7 +196,7 @@ class Head:
         visits = absorption.visits(chain, parts)
         absorption.check(chain, visits, self.model.name)
         inside, ends, leaves = visits[:-1], chain.ends[:-1], self.arrays.leaves[: self._count]
-        told = [(i, each) for i, each in enumerate(self.model.invariants) if wholly or each.data_loss]
+        chosen = [(i, each) for i, each in enumerate(self.model.invariants) if wholly or each.data_loss]
         flows = np.where((ends[:-1] == UNFINISHED) & (leaves > 0.0), inside[:-1], 0.0) * leaves
         bounds = self._bounds(flows)
         return Solved(
@@ -207,7 +207,7 @@ class Head:
             lost=float(inside[ends == LOST].sum()),
             leaves=float(visits[-1]),
             beyond=min(float(visits[-1]), float(bounds.sum())) if self.margin else float(visits[-1]),
-            broken={each.name: self._broken(i, chain, parts, visits) for i, each in told},
+            broken={each.name: self._broken(i, chain, parts, visits) for i, each in chosen},
             stopped_by=self.stopped_by,
             flows=flows,
             bounds=bounds,

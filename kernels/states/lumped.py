@@ -74,19 +74,19 @@ def _pairs(model: Model, odds: Odds, state: Any, stand_in: Callable[[Any], Any])
 def _difference(model: Model, odds: Odds, pair: Pair, stand_in: Callable[[Any], Any]) -> str:
     """Describes the difference between a state and the one kept in its place; empty if none matters."""
     broken = [paths.broken(model, state, odds.params) for state in (pair.state, pair.kept)]
-    told = f"in place of {pair.state} a head would keep {pair.kept}"
+    text = f"in place of {pair.state} a head would keep {pair.kept}"
     if broken[0] != broken[1]:
-        return f"{told}, which breaks other invariants"
+        return f"{text}, which breaks other invariants"
     if broken[0] & data_loss_mask(model):
         return ""
     before, after = (_rates(model, odds, state, stand_in) for state in (pair.state, pair.kept))
     ends = [model.outcome(state, odds.params) for state in (pair.state, pair.kept)]
     if not before and not after and ends[0] != ends[1]:
-        return f"{told}, which ends otherwise"
+        return f"{text}, which ends otherwise"
     for there in sorted(before.keys() | after.keys()):
         (mine, name), (other, its) = before.get(there, (0.0, "")), after.get(there, (0.0, ""))
         if not math.isclose(mine, other, rel_tol=CLOSE):
-            return f"{told}, from which {name or its} goes at the rate {other:.6g}, not {mine:.6g}"
+            return f"{text}, from which {name or its} goes at the rate {other:.6g}, not {mine:.6g}"
     return ""
 
 

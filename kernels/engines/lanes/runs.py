@@ -50,7 +50,7 @@ def add_runs(
     memory = _memory.get(words + kernel.scratch_words)
     rows, scratch = memory[:words].reshape(BATCH_RUNS, kernel.row_words), memory[words:]
     unit, columns = points.time_units[point], np.array(kernel.columns, np.int64)
-    told, add = (kernel.timed, unit), add_rows()
+    timing, add = (kernel.timed, unit), add_rows()
     is_compiled = len(records) == 0 and keeping.is_at_hand(add)
     losses = points.losses[point].ctypes.data
     redo, left = np.empty(BATCH_RUNS, np.int64), [np.empty(0, np.int64)]
@@ -60,10 +60,10 @@ def add_runs(
         kernel.run(seed, losses, first, len(some), scratch.ctypes.data, rows.ctypes.data)
         made, recorded = rows[: len(some)], records[start : start + BATCH_RUNS]
         if is_compiled:
-            num_redo = add(made, made.view(np.float64), *told, model_shape(model), columns, tally, redo)
+            num_redo = add(made, made.view(np.float64), *timing, model_shape(model), columns, tally, redo)
             left.append(start + redo[:num_redo])
         else:
-            left.append(start + add_rows_at_once(model, made, *told, columns, tally, recorded))
+            left.append(start + add_rows_at_once(model, made, *timing, columns, tally, recorded))
     return np.concatenate(left)
 
 

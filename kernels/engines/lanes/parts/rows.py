@@ -48,21 +48,21 @@ def add_rows_at_once(
 
     Returns the places of incomplete rows.
     """
-    is_told = rows[:, 0] != REDO
+    is_complete = rows[:, 0] != REDO
     if not timed:
-        is_told &= (rows[:, 0] != LOST) & (rows[:, 1] & exposure_mask(model) == 0)
-    there = rows[is_told]
+        is_complete &= (rows[:, 0] != LOST) & (rows[:, 1] & exposure_mask(model) == 0)
+    there = rows[is_complete]
     times, nothing = there.view(np.float64), np.zeros(len(there))
     steps, lasted = np.split(columns, [len(model.invariants)])
     first_steps = [there[:, column] if column >= 0 else 0 for column in steps]
-    told = there[:, 0], there[:, 1], there[:, 2], there[:, 3], there[:, 4]
-    ended = _Ended(*told, first_steps)
+    fixed = there[:, 0], there[:, 1], there[:, 2], there[:, 3], there[:, 4]
+    ended = _Ended(*fixed, first_steps)
     time = parts(times[:, 5] * time_unit if timed else nothing)
     exposed = [parts(times[:, column] * time_unit if column >= 0 else nothing) for column in lasted]
     add_all(model, ended, time, [part for both in exposed for part in both], tally)
     if len(records):
-        records[is_told] = np.stack([*told, *time], axis=1)
-    return np.flatnonzero(~is_told)
+        records[is_complete] = np.stack([*fixed, *time], axis=1)
+    return np.flatnonzero(~is_complete)
 
 
 def model_shape(model: Model) -> tuple[int, int]:

@@ -239,11 +239,11 @@ class QueuedKernel(LaneKernel):
         builder = self.builder
         self.dwords = {}
         row, ended = self._after()
-        told = builder.and_(ended, builder.not_(self._get("begins")))
+        finished = builder.and_(ended, builder.not_(self._get("begins")))
         write_rows(
             builder, self.queues.after_last(), self.rows, self._columns(row), self.now["run"], self._get("to_write")
         )
-        self._set(to_write=lane_bits(builder, told))
+        self._set(to_write=lane_bits(builder, finished))
         run, count = self._runs_after(ended, self._get("following"))
         self._set(following=builder.add(self._get("following"), count))
         fresh = self._fresh(self._chosen(run, ended))
