@@ -1,5 +1,5 @@
-"""Figure: what losses are made of, a stacked bar for each design: on a cluster by what incidents are put down to, else
-by scenario, or without any by the kinds of faults met."""
+"""Figure: the parts of losses, a stacked bar for each design: on a cluster by the cause of incidents, else by scenario,
+or without any by the kinds of faults met."""
 
 import math
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""Figure: the frontier of designs: what each loses, how long its writes take and when they stop, and what it stores."""
+"""Figure: the frontier of designs: losses, write latency, writes that stop, and storage of each."""
 
 import math
 from collections.abc import Sequence
@@ -33,8 +33,8 @@ _TARGET: dict[str, Any] = {"color": INK, "linewidth": 1.2, "linestyle": (0, (4, 
 
 def frontier_figure(frame: pd.DataFrame) -> Figure | None:
     """Returns the figure of a result frame, about any data loss: losses down, the 99th percentile of writes across
-    (without [latency], the copies stored), and what is stored as the size of the mark. None if that says nothing: for
-    one design, or for a protocol without copies.
+    (without [latency], the copies stored), and storage as the size of the mark. None if that says nothing: for one
+    design, or for a protocol without copies.
     """
     rows = choose.of(frame, text.ANY_LOSS)
     found = designs(rows)

@@ -43,8 +43,8 @@ _LABEL_CHARACTERS_IN = 13
 
 
 def axes_keys(frame: pd.DataFrame, x: str | None = None, hue: str | None = None) -> tuple[str, str] | None:
-    """Returns the parameters of rows and columns: `hue` and `x`, or what a design chooses rather than what it has to
-    live with.
+    """Returns the parameters of rows and columns: `hue` and `x`, or those that a design chooses rather than those that
+    it does not.
 
     None if the grid does not vary two parameters, or one fixes the others.
     """

@@ -46,7 +46,7 @@ def ranking_figure(
     Args:
         found: the designs, by rank.
         target: the most that may be lost, in the unit of `measure`; infinite without a target.
-        measure: what is on the axis, such as "P(any loss in a year)".
+        measure: the label of the axis, such as "P(any loss in a year)".
         caption: model, runs and intervals, in sentences.
         sure: what is known of the rates, drawn as wide pale bars; None if nothing is.
 

@@ -49,7 +49,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "png": {"Software": None},
     "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
 }
-"""The kinds of file that a figure can be saved as, each with what to leave out of it."""
+"""The kinds of file that a figure can be saved as, each with the metadata to leave out of it."""
 
 
 class Style(NamedTuple):

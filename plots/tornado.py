@@ -1,4 +1,4 @@
-"""Figure: what losses depend on, a tornado: how far each figure alone moves them, the widest bar first."""
+"""Figure: a tornado of how far each figure alone moves losses, the widest bar first."""
 
 import numpy as np
 import pandas as pd

@@ -165,7 +165,7 @@ def _name(out: Path, experiment: Experiment, command: str | None) -> str:
 def plot(
     path: Path, out: Path | None, kinds: Sequence[str], wish: Wish, tell: Callable[[str], None] | None
 ) -> list[Path]:
-    """Writes the figures of what a sweep left at `path` to `out`, or beside it, and returns their files.
+    """Writes the figures of a sweep's results at `path` to `out`, or beside them, and returns their files.
 
     `kinds` are of `style.KINDS`, all if empty; in `wish` parameters may go without their table's name. A link that is
     `out` is followed, but none in the folder. Raises ConfigError and RunError.

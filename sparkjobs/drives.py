@@ -47,9 +47,9 @@ def on_spark(
     settings: Mapping[str, str],
     progress: Progress | None = None,
 ) -> Fleet:
-    """Returns what `here` does, read on Spark with `session.spark`'s `master` and `settings`.
+    """Returns the fleet as `here` does, read on Spark with `session.spark`'s `master` and `settings`.
 
-    Raises ConfigError if Spark does not start, and RunError if it fails; then what it had to say is left in a file.
+    Raises ConfigError if Spark does not start, and RunError if it fails; then its log is left in a file.
     """
     with NamedTemporaryFile(prefix="quorisk-rates-", suffix=".log", delete=False) as file:
         log = Path(file.name)

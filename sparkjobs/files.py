@@ -82,7 +82,7 @@ def logging_to(path: Path, log: logging.Logger) -> Iterator[LogHandler]:
 
 
 def sweep_up(folder: Path) -> None:
-    """Removes what killed processes left half-written. The caller has the folder to itself."""
+    """Removes half-written files of killed processes. The caller has the folder to itself."""
     for part in folder.glob(f"*{_PART}"):
         with suppress(OSError):
             part.unlink()

@@ -176,7 +176,7 @@ def merged(sources: Sequence[Path]) -> str:
 def differences(before: Experiment, now: Experiment, only: Sequence[str] = (), where: str = "there") -> str:
     """Returns the keys in which two experiments differ, with both values; empty if their results are the same.
 
-    `only`: looks at no other keys. `where` is what the result calls the place of `before`.
+    `only`: the only keys that are looked at, if any. `where` names the place of `before` in the result.
     """
     old, new = _described(before), _described(now)
     keys = [key for key in old | new if (key in only if only else key not in _SAME_RESULTS)]

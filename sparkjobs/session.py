@@ -41,7 +41,7 @@ def spark(
     ending: Executor | None = None,
     name: str = "quorisk",
 ) -> Iterator[SparkContext]:
-    """Yields Spark, configured as `settings.configuration` says, which writes what it has to say to `log`.
+    """Yields Spark, configured as `settings.configuration` says; its messages go to `log`.
 
     Spark takes a second to end: it does so in `ending`, if given. Spark that is already active is used as it is, and
     left running. Raises ConfigError if it does not start, or if a job in the body fails because rows do not belong
@@ -118,8 +118,8 @@ def _start(conf: SparkConf, log: Path) -> tuple[SparkContext, JavaGateway]:
 
 
 def _check(conf: SparkConf) -> None:
-    """Raises ConfigError for what Spark would need a minute to find, or say in words that nobody understands. Java that
-    `spark-submit` has started listens where it likes, so its web page is left out where only this machine is asked."""
+    """Raises ConfigError for errors that Spark takes a minute to find, or reports in words that nobody understands.
+    Java of `spark-submit` listens where it likes, so its web page is left out if the driver's host is this machine."""
     home = os.environ.get("SPARK_HOME")
     if home and not Path(home, "bin", "spark-submit").is_file():
         raise ConfigError(

@@ -106,7 +106,7 @@ def _check_java() -> None:
 def configuration(master: str | None, settings: Mapping[str, str], folder: Path, name: str) -> SparkConf:
     """Returns the configuration: `master`, else that of `settings`, else Spark's own, else all cores of this machine.
 
-    `folder` is for what only this user may touch; `name` is what Spark calls the application. Raises ConfigError.
+    `folder` is for files that only this user may touch; `name` is the application's, in Spark. Raises ConfigError.
     """
     known = given()
     asked = known | dict(settings)

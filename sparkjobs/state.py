@@ -31,7 +31,7 @@ class State:
     """The state of a sweep whose folder this process has to itself."""
 
     def __init__(self, experiment: Experiment, out: Path, budget_s: float = math.inf) -> None:
-        """Takes up what the folder holds; HEADS_PART of a budget may go to heads. Raises ConfigError and RunError."""
+        """Reads the folder's rows; HEADS_PART of a budget may go to heads. Raises ConfigError and RunError."""
         pilots = [pilot_runs(each.point, experiment.run) for each in experiment.points]
         num_points = len(experiment.points)
         cores = min(num_cores(), num_points)  # one core solves a head

@@ -53,7 +53,7 @@ class Options(NamedTuple):
     conf: Sequence[str] = ()
     """Spark's settings, as spark.KEY=VALUE."""
     resume: bool = False
-    """Keep what an earlier run of the same experiment left."""
+    """Whether to keep the results of an earlier run of the same experiment."""
     budget_s: float = math.inf
     """Seconds after which computing stops."""
 

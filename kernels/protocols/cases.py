@@ -17,13 +17,13 @@ class Cases(NamedTuple):
     small: Configuration
     """Sizes whose states a test can search in a second."""
     variants: tuple[Configuration, ...]
-    """Each switch off and each choice taken at least once, in runs of some dozens of steps: what engines are compared
-    on, run by run. Besides parameters these may set `rates` (by action), `message_loss` and the model's other
+    """Each switch off and each choice taken at least once, in runs of some dozens of steps: engines are compared on
+    these, run by run. Besides parameters they may set `rates` (by action), `message_loss` and the model's other
     probabilities, `horizon` and `max_steps`.
     """
     walks: tuple[Configuration, ...]
-    """Larger ones, up to the limits of the bit layout, in which random walks come to every action: what plain Python,
-    Numba and JAX are compared on, step by step, and what the story is told of."""
+    """Larger ones, up to the limits of the bit layout, in which random walks come to every action: plain Python, Numba
+    and JAX are compared on these, step by step, and their stories are told."""
     rarely: tuple[str, ...] = ()
     """Actions that end a run, or nearly: random walks take them 50 times less often."""
     silent: tuple[str, ...] = ()

@@ -11,7 +11,7 @@ class Promise(NamedTuple):
     copies: int
     """The fewest copies of an entry when it is acknowledged."""
     stored: int
-    """The copies of an entry in the end, if nothing breaks: what storage is paid for."""
+    """The copies of an entry in the end, if nothing breaks: those that storage is paid for."""
     on_disk: bool
     """Whether these copies survive a power cut when the entry is acknowledged; else they are in the page cache."""
     nodes: int

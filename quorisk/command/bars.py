@@ -61,7 +61,7 @@ def _columns(what: str) -> tuple[ProgressColumn, ...]:
 
 @contextmanager
 def status() -> Iterator[Callable[[str], None] | None]:
-    """Shows a line on stderr for work of unknown length: yields a function to call with its text, or None."""
+    """Shows a line on stderr for work of unknown length: yields a function to call with its text. None as `run_bar`."""
     err = console(stderr=True)
     if not err.is_terminal:
         yield None

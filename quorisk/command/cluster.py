@@ -1,4 +1,4 @@
-"""The verb about incidents: what a cluster loses, how often and how much at once."""
+"""The verb about incidents: how often a cluster loses data, and how much at once."""
 
 from pathlib import Path
 from typing import Annotated

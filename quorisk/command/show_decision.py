@@ -42,10 +42,10 @@ def recommend(
     """Prints the choice, its risk with both kinds of error and the designs, in a screen's lines.
 
     Args:
-        advice: what is known of the designs.
+        advice: the recommendation, with the designs.
         experiment: the file that they are in.
-        more: the options that try what there was no time for.
-        details: whether to print the reasons, all designs, the scenarios and what is not modelled as well.
+        more: the options that try figures for which there was no time.
+        details: whether to print the reasons, all designs, the scenarios and the model's limits as well.
         out: where to print.
     """
     out = out or console()
@@ -186,7 +186,7 @@ def _losses(design: Design) -> str:
 
 
 def diff(found: Diff, invariant: str) -> None:
-    """Prints how two sweeps compare: what differs first, by the size of the difference."""
+    """Prints the comparison of two sweeps: configurations that differ first, by the size of the difference."""
     out = console()
     changes = sorted(found.changes, key=lambda each: (each.verdict == NOT_SHOWN, -abs(each.difference)))
     if found.p_any_loss_per_year:

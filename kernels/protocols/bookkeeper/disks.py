@@ -59,7 +59,7 @@ def flushed(state, bookies):
 
 
 def without_disks(state, bookies):
-    """These bookies lose their entries and their LACs, and what they had on disk with them."""
+    """The state once these bookies have lost their entries and their LACs, on disk as well."""
     return flushed(state, bookies)._replace(
         b_entries=state.b_entries & ~(bookies * EVERY_ROW),
         b_lac=state.b_lac & ~lacs_of(bookies),
@@ -68,8 +68,8 @@ def without_disks(state, bookies):
 
 
 def back_from_disk(state, params, bookies):
-    """These bookies' memory becomes what they have on disk; one that notices fences the ledger, goes into limbo, or
-    both."""
+    """The state once these bookies have read their memory back from disk: with `fences_when_unclean` they fence the
+    ledger, with `limbo_when_unclean` they go into limbo."""
     noticed = where(params.fences_when_unclean, bookies, 0)
     return flushed(state, bookies)._replace(
         b_entries=state.b_entries & ~(state.b_unflushed & (bookies * EVERY_ROW)),

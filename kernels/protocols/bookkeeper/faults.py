@@ -49,7 +49,7 @@ def without_requests(client, bookies):
 
 
 def break_requests(state, bookies):
-    """BreakRequests of these bookies: what is on its way to them is lost."""
+    """BreakRequests of these bookies: requests on their way to them are lost."""
     of_slots = slot_row(0, bookies) | slot_row(1, bookies)
     return with_clients(state, without_requests, bookies)._replace(
         fence_requests=lose(state.fence_requests, state.fence_requests.on_way & of_slots),

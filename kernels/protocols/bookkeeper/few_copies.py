@@ -18,8 +18,8 @@ HEARS = "rates.client_receives_add_confirmed_response"
 
 
 def few_copies(values: Mapping[str, Any]) -> dict[int, FewCopies]:
-    """Returns, by number of copies below the write quorum, what acknowledged entries have of it; times are in the unit
-    of the rates. `values` are those of all keys, by dotted name; both rates are above 0."""
+    """Returns the time of acknowledged entries at each number of copies below the write quorum, in the unit of the
+    rates. `values` are those of all keys, by dotted name; both rates are above 0."""
     write_quorum, ack_quorum = values["model.write_quorum"], values["model.ack_quorum"]
     stores, loss = values[STORES], values["faults.message_loss"]
     times, stays, acknowledged = defaultdict[int, float](float), defaultdict[int, float](float), 0.0

@@ -1,4 +1,4 @@
-"""Keys of a BookKeeper file whose values follow from its [cluster], by what they are there."""
+"""Keys of a BookKeeper file whose values follow from its [cluster], and their sources there."""
 
 FOLLOWS = {
     "rates.bookie_is_lost": "node_loss",

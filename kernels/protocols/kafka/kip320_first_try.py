@@ -1,6 +1,6 @@
 """Kip320FirstTry.tla: followers truncate on demand, and the epoch of a record stands in for that of the follower.
 
-What it asks for at an offset is a record of the same epoch as the leader's; that is the leader's record (see `layout`).
+It asks for a record at an offset with the epoch of the leader's; that is the leader's record (see `layout`).
 Instances: becoming a follower, bit 6 replica + epoch of the request; fetching and truncating, the follower; the others
 as in `replication`.
 """

@@ -35,15 +35,14 @@ DIAGONAL = sum(1 << (WIDTH * b + b) for b in range(MAX_BROKERS))
 EVERY_BROKER = sum(1 << (WIDTH * b) for b in range(MAX_BROKERS))
 """Times a row: that row for every broker; also the lowest bits of their rows."""
 EVERY_LOW = sum(1 << (WIDTH * i) for i in range(LOW_ROWS))
-"""Times a row: that row for every partition epoch of a word."""
+"""The factor that copies a row to every partition epoch of a word."""
 EVERY_START = sum(1 << (WIDTH * i) for i in range(MAX_STARTS))
 REACHED_BITS = WIDTH * (MAX_VALUES + 1)
 EVERY_OFFSET = sum(1 << (WIDTH * o) for o in range(MAX_VALUES + 1))
-"""Times a row: that row for every offset of a log's end."""
+"""The factor that copies a row to every offset of a log's end."""
 HEAD_BITS, BODY_BITS = 12, MAX_VALUES + 4
 PEERS = MAX_BROKERS - 1
-"""Places in a broker's word of what it has for each peer: each peer's in its own, the last one's in that of the broker
-itself."""
+"""Places in a broker's word about its peers: peer p has place p, and the last peer that of the broker itself."""
 EVERY_PLACE = sum(1 << (BODY_BITS * p) for p in range(PEERS))
 EPOCHS_BITS = 4 * MAX_BROKERS
 EPOCHS_A_WORD = 2
@@ -268,7 +267,7 @@ def place_of(f, t):
 
 
 def peer_epoch(peers, b, p):
-    """The broker epoch in leader b's word of what it knows of peer p."""
+    """The broker epoch of peer p in leader b's word about its peers."""
     return (peers >> (REACHED_BITS + 4 * place_of(b, p))) & 15
 
 

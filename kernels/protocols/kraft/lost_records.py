@@ -1,7 +1,7 @@
 """The number of records that a run loses where producers write all the time.
 
-A value stands for the record that a step writes, for those that producers write meanwhile and that would tell nothing
-new, and for those of values that its normal form puts it in the place of.
+A value stands for the record that a step writes, for records that producers write meanwhile and that would tell nothing
+new, and for the records of those values that it replaces in the normal form.
 """
 
 from quorisk.kernels.ops import bits, popcount

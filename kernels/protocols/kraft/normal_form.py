@@ -54,7 +54,7 @@ def normal_form(state, params):
 
 
 def classified(state, params):
-    """The state without what matters no longer; and without what is known of values that nothing has; its fetches; the
+    """The state without parts that matter no longer, and without parts on values that nothing has; its fetches; the
     values for which the next one may stand, those for which the one after that may, and those that nothing has."""
     given = state = state._replace(
         delayed=0,
@@ -101,7 +101,7 @@ def fetches_under_way(state):
 
 
 def first_after_kept_offsets(state, fetches):
-    """The values at an offset that somebody keeps: what comes before it in that log is unlike what does not."""
+    """The values at offsets that somebody keeps: records of that log before such an offset are unlike the others."""
     ends, found = 0, 0
     for b in range(MAX_BROKERS):
         ends |= 1 << row(fetches.ends, b)

@@ -1,4 +1,4 @@
-"""Keys of a file about Kafka in KRaft mode whose values follow from its [cluster], by what they are there."""
+"""Keys of a file about Kafka in KRaft mode whose values follow from its [cluster], and their sources there."""
 
 FOLLOWS = {
     "rates.data_loss_shutdown": "node_loss",

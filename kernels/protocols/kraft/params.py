@@ -217,7 +217,7 @@ def first_isr(values: Mapping[str, Any]) -> int:
 
 
 def most_shutdowns(values: Mapping[str, Any]) -> int:
-    """The shutdowns of single brokers, those of rolls, and those that power outages come to."""
+    """The most shutdowns: those of single brokers, of rolls, and of all brokers in power outages."""
     brokers, zones = values["brokers"], values["zones"]
     in_zone = -(-brokers // zones) if zones else 0
     together = brokers * values["max_outages"] + in_zone * values["max_zone_outages"]

@@ -269,7 +269,7 @@ def at_peace(state, params):
 
 
 def tells_nothing_new(state, params, b):
-    """1 if what leader b takes next would soon be where its newest record is, and as acknowledged as that one is.
+    """1 if the next record of leader b would soon be where its newest record is, and as acknowledged as that one is.
 
     The newest record is of b's epoch, on no disk, and nobody has it but those who fetch from b, or get it soon; with
     acks=1, where what is on its way to them may be lost, nobody but b.

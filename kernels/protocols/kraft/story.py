@@ -259,8 +259,8 @@ def went_down(before: SpecState, then: SpecState) -> list[int]:
 
 
 def _notes(before: SpecState, then: SpecState, down: list[int], unclean: set[int]) -> Iterator[Note]:
-    """First what befell brokers that went down, then what the controller made of it, then the others. `unclean`: who is
-    registered after an unclean shutdown, and so no candidate."""
+    """Yields notes over brokers that went down, then over the controller, then over the others. `unclean`: brokers that
+    are registered after an unclean shutdown, and so are no candidates."""
     yield from _of_brokers(before, then, down)
     for verb, brokers in (
         ("fences", before.con_unfenced - then.con_unfenced),

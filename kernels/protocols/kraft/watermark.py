@@ -1,4 +1,4 @@
-"""High watermarks and acknowledgements: what the leader does whenever it may commit."""
+"""High watermarks and acknowledgements: the steps of a leader whenever it may commit."""
 
 from quorisk.kernels.ops import popcount, where
 from quorisk.kernels.protocols.kraft.layout import MAX_VALUES, leo_of, values_before

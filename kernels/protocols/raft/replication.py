@@ -115,7 +115,7 @@ def is_news(state, i, j):
 
 
 def told(state, params):
-    """The pairs of which the first has sent to the second what it would send it now."""
+    """The pairs in which the first server has sent the second the request that it would send it now."""
     bag = state.messages.append_requests
     return pairs_of(bag, AppendRequest, lambda m: joined(m) == joined(append_request(state, m.source, m.dest)))
 
