@@ -1,7 +1,7 @@
 """Ticks that are drawn by beginning with a group of nodes that is lost, where ensembles are known one by one.
 
-Of such groups there may be few, so that random nodes hold one rarely, however many are down. So some members of a
-random group are put at random places of the ticks, and the other nodes are drawn around them. A draw then counts by its
+Such groups may be few, so that random nodes rarely hold one, however many are down. So some members of a random group
+are put at random places of the ticks, and the other nodes are drawn around them. A draw then counts by its
 chance without that, over its chance with it: 1 over the mean, over all ways to begin, of the weight of those that it
 may have begun with (Karp and Luby's estimator of a union: R. M. Karp, M. Luby, N. Madras, "Monte-Carlo approximation
 algorithms for enumeration problems", Journal of Algorithms 10 (1989) 429-448).

@@ -3,8 +3,8 @@
 A draw picks a stratum in proportion to weight x bound, the ages of the ticks before, uniform over the time for which
 each matters, and nodes: where a loss is rare even in a stratum, by beginning with a group that is lost (`groups`).
 
-Of the ticks that are too old to matter now some are drawn as well: whether an incident was the first for a time depends
-on them.
+Some ticks that are too old to matter now are drawn as well: whether an incident was the first for a time depends on
+them.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
 """Strata: histories before a tick, with weights and bounds of what is lost: all that matter, and a bound of the others.
 
 Ticks are Poisson, so by Mecke's formula the rate of incidents is the sum over kinds of ticks of rate x E[f], f the
-chance that the tick is an incident given the ticks before it, which are again Poisson. Of those only some matter, the
+chance that the tick is an incident given the ticks before it, which are again Poisson. Only some of those matter: the
 last 2 W of each kind, W being the time until all of its copies are back. A *stratum* fixes how many of each kind there
 were, so its weight is exact, and so is all that makes losses rare: in it, f is at most `bound`, and f / bound, between
 0 and 1, is not rare (`shares`). Some strata are solved (`solved`).
@@ -143,8 +143,8 @@ def _enumerate(
 ) -> tuple[list[Row], float]:
     """The rows of histories, the most promising first, and the most that all others may add a year.
 
-    What goes on from a history has at most the product of mean**number / number! for its chance, times that of what
-    else came: hence `promise`.
+    Histories that continue one have at most its product of mean**number / number! as their chance, times that of the
+    other ticks: hence `promise`.
     """
 
     def promise(history: tuple[int, ...]) -> float:

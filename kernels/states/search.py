@@ -106,7 +106,7 @@ def visit(
     """Visits states until there are no more, memory is full, or one breaks a wanted invariant (a place in the model's).
     Successors of states of `max_depth` are left out.
 
-    With nothing wanted no breach ends it. Raises SearchError.
+    If `wanted` is empty, no breach ends the search. Raises SearchError.
     """
     note = compiled_for(model, _note)
     num_initial = model.initial_choices(params)

@@ -24,7 +24,7 @@ def shortest(
 ) -> Shortest:
     """A path with the fewest steps to a state that breaks any wanted invariant (places in the model's).
 
-    The search goes on beyond states that break another one. Of several such paths it always finds the same. Memory,
+    The search goes on beyond states that break another one. It always finds the same one of several such paths. Memory,
     `progress` and errors as with `search.explore`.
     """
     visited = visit(model, params, memory_bytes, progress, wanted)

@@ -4,8 +4,8 @@ Equal expressions are one object. Each knows the bits that it can have and the r
 is settled folds into a constant as it is built: a bookie that does not exist, a switch that is off, an action that
 never is enabled. A constant is a plain `int` or `bool`.
 
-What is known of an expression holds wherever its value is used. An arm that `where` does not choose may be anything:
-a shift by a negative amount there has no meaning, and needs none.
+Bits and range hold wherever the value of an expression is used. An arm that `where` does not choose may be anything: a
+shift by a negative amount there has no meaning, and needs none.
 """
 
 from collections.abc import Callable, Iterator

@@ -70,7 +70,7 @@ class LaneKernel:
         step_bits: int,
         listed: bool = False,
     ) -> None:
-        """Steps are counted in `step_bits` bits if hardly any run takes more. Of a kernel that is `listed` the argument
+        """Steps are counted in `step_bits` bits if hardly any run takes more. If the kernel is `listed`, its argument
         `first_run` is the address of a list of its runs' numbers."""
         self.model, self.traced, self.limits, self.lanes, self.narrowest = model, traced, limits, lanes, narrowest
         self.listed = listed
