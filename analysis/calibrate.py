@@ -55,7 +55,7 @@ class Calibration(NamedTuple):
     coverage_high: float
     mean_runs: float
     mean_width: float | None
-    """None if an interval had no upper limit."""
+    """Mean width of the intervals; None if one had no upper limit."""
 
 
 def kinds(probabilities: Sequence[float] = PROBABILITIES, runs: int = RUNS, seed: int = 0) -> Iterator[Kind]:

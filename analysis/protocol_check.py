@@ -98,7 +98,7 @@ def _values(model: Model, cases: Cases, values: Mapping[str, Any]) -> dict[str, 
 
 
 def _steps(model: Model, cases: Cases) -> str:
-    """Walks in plain Python, every step told; every action has to come up."""
+    """Walks in plain Python, with every step put into words; every action has to come up."""
     teller, taken = registry.teller(model), Counter[int]()
     for values in cases.walks:
         params = model.make_params(_values(model, cases, values))

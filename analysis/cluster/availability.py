@@ -95,13 +95,13 @@ class Availability(NamedTuple):
 
     reading: Unavailable
     closing: Unavailable | None
-    """None where no ack quorum is known."""
+    """Ledgers that cannot be closed; None where no ack quorum is known."""
     outage_s_per_year: float
     """Seconds a year for which the whole cluster is down."""
     rack_down: RackDown | None = None
-    """None if there is one rack."""
+    """Ledgers that cannot be used while one rack is down; None if there is one rack."""
     writing: Writing | None = None
-    """None where it is not known how many answers writes wait for."""
+    """Ledgers that take no writes; None if the number of answers that writes wait for is unknown."""
     method: str = "solved, with nodes that answer independently of each other"
 
 

@@ -42,7 +42,7 @@ class Draws(NamedTuple):
 
 
 class Rate(NamedTuple):
-    """A rate a year, and what it is made of."""
+    """A rate a year, with the strata and draws that it adds up."""
 
     value: float
     low: float
@@ -54,7 +54,7 @@ class Rate(NamedTuple):
 
 
 def certified(cluster: Cluster, confidence: float, draws: Draws) -> Losses:
-    """Returns what a cluster loses."""
+    """Returns the losses of a cluster."""
     each = (1.0 + confidence) / 2.0  # P(any) needs two intervals
     incidents, solved, rates = _any_loss(cluster, each, draws)
     entries = _rate(cluster, ENTRIES, confidence, draws, SHARES + 2)
@@ -106,7 +106,7 @@ def _rate(cluster: Cluster, what: str, confidence: float, draws: Draws, purpose:
 
 
 def _ends(part: Shares, what: int, confidence: float) -> tuple[float, float]:
-    """An interval of what is summed up with its squares after it, as a rate a year."""
+    """The interval of the sum at place `what`, which its squares follow, as a rate a year."""
     low, high = bernstein(part.sums[what], part.sums[what + 1], part.draws, confidence)
     return part.whole * low, part.whole * high
 
@@ -184,7 +184,7 @@ def _solved_by(name: str, number: int, found: Strata, solved: Shares, confidence
 
 
 def _part(name: str, row: Row, found: Strata) -> float:
-    """The part of what such a stratum loses that is put down to a cause. Nodes of all its ticks before are down."""
+    """The fraction of such a stratum's losses that is due to a cause. Nodes of all its ticks before are down."""
     cause = found.now[row.now].cause
     none = math.prod(1.0 - found.past[i].common for i in row.past) if cause == SINGLES else 1.0
     return {cause: none, AFTER: 1.0 - none}.get(name, 0.0)

@@ -1,4 +1,4 @@
-"""The figure of a cluster's incidents: how often so much is lost at once."""
+"""The figure of a cluster's incidents: their rate by the least number of entries that is lost at once."""
 
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def at_least(experiment: Experiment, names: dict[Key, str]) -> "pd.DataFrame":
-    """Returns how often at least so many entries are lost at once: `design`, `entries`, `per_year`, `low`, `high`."""
+    """Returns the incidents a year with at least `entries` lost: `design`, `entries`, `per_year`, `low`, `high`."""
     import pandas as pd
 
     effort = quick_effort(experiment)

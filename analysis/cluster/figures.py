@@ -10,7 +10,7 @@ COLUMNS, ENDS = ("any_loss", "incidents", "entries"), ("", "_low", "_high")
 BY_CAUSE = "by_"
 """Prefix of the columns of result frames that hold the incidents a year due to each cause."""
 PLACED = "placed_"
-"""Prefix of those that hold P(any loss in a year) on the cluster with each placement."""
+"""Prefix of the columns that hold P(any loss in a year) on the cluster with each placement."""
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 
 

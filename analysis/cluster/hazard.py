@@ -31,7 +31,7 @@ class Rates(NamedTuple):
     memory: float
     """M, in years."""
     off: float
-    """The rate, at most, at which they are not as they are said to be: see `kernels.cluster.history.seen_late`."""
+    """Bound of the rate at which these are wrong: see `kernels.cluster.history.seen_late`."""
 
 
 def p_any(rates: Rates, years: float = 1.0) -> tuple[float, float, float]:

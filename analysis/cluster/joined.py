@@ -48,7 +48,7 @@ Key = tuple[tuple[str, Any], ...]
 
 def worst_clusters(experiment: Experiment, precision: float = PRECISION) -> dict[Key, Placed]:
     """Returns each design on its cluster; where the grid lists several clusters, on the one where P(any loss in a year)
-    is highest. Raises ConfigError if that cannot be told.
+    is highest. Raises ConfigError if its losses cannot be computed.
     """
     found = defaultdict[Key, list[Placed]](list)
     for placed in designs(experiment):
@@ -62,7 +62,7 @@ def worst_clusters(experiment: Experiment, precision: float = PRECISION) -> dict
 
 
 def solved_clusters(experiment: Experiment) -> Iterator[tuple[Key, Answer]]:
-    """Yields each design with what it loses on its cluster, as soon as that is known. Raises ConfigError."""
+    """Yields each design with the answer about its cluster, as soon as that is known. Raises ConfigError."""
     found, effort = worst_clusters(experiment), quick_effort(experiment)
     yield from zip(found, side_by_side(partial(answer_of, effort=effort), found.values(), effort.threads), strict=True)
 
@@ -141,9 +141,9 @@ def with_p_any(
 
 
 def with_placements(frame: "pd.DataFrame", experiment: Experiment) -> "pd.DataFrame":
-    """Returns a frame that `with_cluster` made with what placements are worth, where copies may be placed in several
-    ways: `placement`, and by PLACED P(any loss in a year) on the same cluster with each placement that the design goes
-    with and whose losses can be told. As it is without such a cluster."""
+    """Returns a frame that `with_cluster` made with a comparison of placements, where copies may be placed in several
+    ways: `placement`, and by PLACED P(any loss in a year) on the same cluster with each placement that the design fits
+    and whose losses can be computed. As it is without such a cluster."""
     if "any_loss" not in frame or all(
         each.cluster.racks == 1 and each.cluster.placement == RANDOM for each in experiment.clusters
     ):
@@ -160,7 +160,7 @@ def with_placements(frame: "pd.DataFrame", experiment: Experiment) -> "pd.DataFr
 
 
 def _with(placed: Placed, placement: str) -> Placed | None:
-    """A design with another placement; None if it does not go there, or its losses cannot be told."""
+    """A design with another placement; None if it does not fit there, or its losses cannot be computed."""
     assert placed.source is not None
     protocol, values, is_physical, _ = placed.source
     with suppress(ConfigError):
@@ -170,8 +170,8 @@ def _with(placed: Placed, placement: str) -> Placed | None:
 
 
 def events(experiment: Experiment) -> dict[str, Event]:
-    """Returns how often the scenario of each point happens, and what it touches, by point id; on the worst cluster of
-    its design, if the file has one."""
+    """Returns the event of each point's scenario, by point id; on the worst cluster of its design, if the file has
+    one."""
     clusters = worst_clusters(experiment) if experiment.clusters and experiment.scenarios else {}
     return {
         point.point_id: experiment.scenarios[point.scenario].event(clusters.get(point.design))

@@ -1,4 +1,4 @@
-"""Quantiles of how much incidents lose, and how often they lose so much, from weighted bins."""
+"""Quantiles of the sizes of incidents, and the rates of incidents of at least some size, from weighted bins."""
 
 import math
 from collections.abc import Mapping

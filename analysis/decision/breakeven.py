@@ -85,9 +85,9 @@ def break_even(
     """Yields the nearest flip above and below, where there is one within a factor of `flips.MOST`: at once by that
     factor, as each try takes its time, so that a choice which is the same again there is not seen to flip on the way.
 
-    `choose` names the design that is chosen of an experiment, or none (an empty text); it is told which one is chosen
-    now, which stands as long as losses do not tell it from the first. Raises RateError where rates get too different to
-    be drawn exactly.
+    `choose` names the design that is chosen of an experiment, or none (an empty text). Its second argument is the one
+    chosen now, which stands as long as losses do not tell it from the first. Raises RateError where rates get too
+    different to be drawn exactly.
     """
     chosen = choose(experiment, "")
     for step in (MOST, 1.0 / MOST):

@@ -42,13 +42,13 @@ class Yearly(NamedTuple):
     design: dict[str, Any]
     whole: Whole
     values: dict[str, float]
-    """Values of the figures, by key as in the file; what a scenario sets for itself by scenarios.NAME.KEY. Times are in
-    seconds, sizes in bytes, and how often things happen to a cluster a year."""
+    """Values of the figures, by key as in the file; those that a scenario sets for itself by scenarios.NAME.KEY. Times
+    are in seconds, sizes in bytes, and rates of a cluster's events a year."""
     elasticities: dict[str, float | None]
     """Elasticities of P(any loss in a year), by key; None where one is not known."""
     of_incidents: dict[str, float | None]
     of_entries: dict[str, float | None]
-    """Elasticities of incidents, and of what is lost in a year."""
+    """Elasticities of incidents, and of the entries lost in a year."""
     scenarios: dict[str, Sensitivity]
     """Sensitivities of the scenarios that count, each by itself."""
     taken_as_0: tuple[str, ...]

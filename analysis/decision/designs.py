@@ -65,7 +65,7 @@ class Design(NamedTuple):
     settings: str
     points: list[dict[str, Any]]
     """Its cases: rows of a result frame, of one invariant, and `at`: the faults of a row, empty if none differs from
-    the worst. Where there are scenarios, what they add up to in a year, with `parts`: the rows that were added up."""
+    the worst. Where there are scenarios, their sums in a year, with `parts`: the rows that were added up."""
     worst: dict[str, Any]
     """The case whose interval reaches highest."""
     rank: int = 1
@@ -137,7 +137,7 @@ class Design(NamedTuple):
 
     @property
     def span(self) -> tuple[float, float]:
-        """The interval of what it loses under its worst faults, whichever these are."""
+        """The interval of its losses under its worst faults, whichever these are."""
         return max(point["low"] for point in self.points), self.worst["high"]
 
     def is_tied(self, other: "Design") -> bool:
@@ -184,7 +184,7 @@ class Design(NamedTuple):
         return [said for _, said in self._short()]
 
     def falls_short(self, *of: str) -> bool:
-        """Whether one of these falls short: "p99", "copies", "nodes", "zones", what is lost of "entries", "writes"."""
+        """Whether a target is missed on one of "p99", "copies", "nodes", "zones", "entries" (lost), "writes"."""
         return any(what in of for what, _ in self._short())
 
     def _short(self) -> Iterator[tuple[str, str]]:

@@ -140,7 +140,7 @@ def _id(design: Design) -> str:
 
 
 def _has_other_losses(design: Design) -> bool:
-    """Whether much of what it loses comes beside its cluster, in scenarios whose doubt is not known."""
+    """Whether many of its losses come beside its cluster, in scenarios whose doubt is not known."""
     return design.is_clustered and design.worst["any_loss"] < (1.0 - _LITTLE) * design.worst["p"]
 
 

@@ -43,9 +43,9 @@ class Sweep(NamedTuple):
     frame: "pd.DataFrame"
     """One row for each point and invariant; see `frame.frame`. The grid's parameters come first, in its order."""
     histograms: "pd.DataFrame"
-    """See `histograms`."""
+    """Histograms of steps and of times to loss: see `histograms`."""
     losses_by_faults: "pd.DataFrame"
-    """See `losses_by_faults`."""
+    """Losses by faults: see `losses_by_faults`."""
 
 
 def load(path: str | Path, confidence: float | None = None) -> Sweep:

@@ -91,7 +91,7 @@ class Estimate(NamedTuple):
     confidence: float
     method: str
     stopped: str
-    """Why there were no more runs: `runs` (their number was fixed), `precision` (it was reached), `budget` (it was
+    """Reason for no more runs: `runs` (their number was fixed), `precision` (it was reached), `budget` (it was
     not, and the runs were spent) or `certain` (none were needed)."""
     data_loss: Risk
     """The risk of breaking any invariant whose breach is data loss; a run that does so ends there."""

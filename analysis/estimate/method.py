@@ -34,7 +34,7 @@ ENOUGH_LOSSES = 30
 MOST_CUT_OFF = PILOT_RUNS // 1000
 """Most of the pilot's runs that `run.max_steps` may cut off where losses are rare: more would decide, not losses."""
 TAIL = 1 << 41
-"""Added to the numbers of runs from exits: they share no random numbers with any run from the beginning."""
+"""Offset of the numbers of runs from exits: they share no random numbers with any run from the beginning."""
 HEAD_BYTES = 1 << 30
 """Default memory for a head and its exits."""
 
@@ -60,7 +60,7 @@ class Made(NamedTuple):
     """The runs' tally, of length `num_columns(model)`."""
     runs: int
     stopped: str
-    """Why there were no more: `runs` (their number was fixed), `precision` (it was reached), `budget` (it was not, and
+    """Reason for no more runs: `runs` (their number was fixed), `precision` (it was reached), `budget` (it was not, and
     the runs were spent), `certain` (none were needed); empty if there are more to come."""
 
 
@@ -69,7 +69,7 @@ class Known(NamedTuple):
 
     solved: Solved
     exits: Exits | None
-    """None if nothing needs to be sampled."""
+    """The head's exits; None if nothing needs to be sampled."""
 
 
 class Rare(NamedTuple):
@@ -128,7 +128,7 @@ def count(where: Where, run: RunSettings, end: int, before: Made | None = None) 
 def _make(
     where: Where, run: RunSettings, end: int, before: Made | None, enough: Callable[[int, int, int], bool]
 ) -> Made:
-    """The looks, and so what is made, do not depend on the threads."""
+    """Makes runs up to `end`, or until `enough`. The looks, and so the result, do not depend on the threads."""
     rule = rule_of(run)
     looks = {*sequential.looks(run.runs)} if rule else {run.runs}
     sums, runs, _ = before or Made([0] * num_columns(where.model), 0, "")

@@ -79,8 +79,8 @@ class HeadPart(NamedTuple):
     losses: int
     """The number of these runs that were lost."""
     stopped_by: str
-    """Why no more was solved exactly: `memory`, `size` (it would have taken too long), or empty if nothing stood in the
-    way."""
+    """The limit that ended the exact solution: `memory`, `size` (more would have taken too long), or empty if none did.
+    """
     needed_runs: int | None
     """About how many runs from the exits an interval of ±10 % takes; None if that many were made, or none was lost."""
 
@@ -90,12 +90,12 @@ class Part(NamedTuple):
 
     inside: float
     leaves: float
-    """B, which bounds what is lost beyond the head; F of an invariant of which no run from the exits tells."""
+    """B, the bound of losses beyond the head; F for an invariant that no run from the exits samples."""
     left_out: float
     """The part of `leaves` that no run starts with."""
     num_exits: int
     is_sampled: bool
-    """Whether runs from the exits tell of it."""
+    """Whether runs from the exits sample it."""
 
     def p(self, losses: int, runs: int) -> float:
         """Returns the estimate; the middle of what is possible if nothing was sampled."""

@@ -146,7 +146,7 @@ def parse_time(experiment: Experiment, given: str) -> float:
 
 
 def _check_bounds(steps: Sequence[int], times: Sequence[float]) -> None:
-    """Raises ConfigError unless data loss can be asked for by each of these: what is no time is never reached."""
+    """Raises ConfigError unless these are numbers of steps, and finite times, of 0 or more."""
     for number in steps:
         if number < 0:
             raise ConfigError(f" {number}: a number of steps, 0 or more", "by_steps")

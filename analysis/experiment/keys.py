@@ -205,8 +205,8 @@ def _spelled(bare: Kind, spelled: tuple[tuple[int, Any], ...]) -> Kind:
 
 
 def find(name: str, keys: Mapping[str, Key]) -> Key:
-    """Returns the key of a dotted name, of a last part that only one key has, of what a key was called before, or of a
-    cluster's own name, which reads what clusters have there. Raises ConfigError."""
+    """Returns the key of a dotted name, of a last part that only one key has, of a key's former name, or of a cluster's
+    own name, which reads the values that clusters have there. Raises ConfigError."""
     if name in keys:
         return keys[name]
     for key in keys.values():

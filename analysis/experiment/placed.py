@@ -117,7 +117,7 @@ class Placed(NamedTuple):
         ]
 
     def is_other(self, other: "Placed") -> bool:
-        """Returns whether what it may lose differs from what another may."""
+        """Returns whether its losses may differ from those of another one."""
         return self._replace(source=None) != other._replace(source=None)
 
 

@@ -81,7 +81,7 @@ USUAL: Mapping[str, Mapping[str, str]] = {
     "bookkeeper": {"entry_bytes": "1024", "node_loss": "1 % / year", "outages": "1", "failovers": "0"},
     "kraft": {"partitions": "1,000", "entry_bytes": "1024", "node_loss": "1.57 % / year", "outages": "0.02"},
 }
-"""Answers that need not be given, asked for in a terminal alone: those that the file marks as assumed."""
+"""Default answers, which are asked for in a terminal alone: the file marks them as assumed."""
 
 
 def questions(protocol: str) -> Mapping[str, str]:

@@ -28,7 +28,7 @@ class Answer(NamedTuple):
     """The profile for all figures that the data do not give."""
     findings: list[Finding]
     fleet: Fleet | None
-    """None without drive statistics."""
+    """The drives of the data; None without drive statistics."""
     files: Files
     told: Told
     """Oddities in the data."""

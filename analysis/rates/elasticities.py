@@ -37,7 +37,7 @@ class Elasticity(NamedTuple):
     """The elasticity of P(loss) in one rate or probability."""
 
     value: float | None
-    """None if it is not known."""
+    """The estimate; None if it is not known."""
     low: float | None
     """The least that it may be; equal to `value` if all is solved, None if nothing bounds it."""
     high: float | None

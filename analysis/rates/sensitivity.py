@@ -40,7 +40,7 @@ class Path(NamedTuple):
     share: float
     """Fraction of all losses that come by it, or by a path that differs only in which of several equal things act."""
     steps: list[dict[str, Any]]
-    """Each with `action`, `instance`, `lost` (a mask) and `words`."""
+    """Steps, each with `action`, `instance`, `lost` (a mask) and `words`."""
     verdict: str
     """Words on what is lost."""
 

@@ -45,9 +45,9 @@ def frame(
 
     Where losses were too rare to count, `p`, `low`, `high` and `method` follow from the head and the runs from its
     exits; `losses` is p times `runs` then, the expectation for the pilot's runs, or 0 if only an upper bound is known.
-    Runs from exits tell of data loss alone: of other invariants the pilot's runs do, within the head's bounds.
+    Runs from exits sample data loss alone: other invariants are counted in the pilot's runs, within the head's bounds.
     `bounds` says of every row whether its high end is more than ten times its low end. `inside` and `leaves` are the
-    head's L and F, and `exit_runs`, `exit_losses` and `exit_hidden` what its exits' runs add up to: 0 without a head.
+    head's L and F, and `exit_runs`, `exit_losses` and `exit_hidden` count its exits' runs: 0 without a head.
 
     If the number of runs was not fixed before, at any point, all intervals are those of the confidence sequence, which
     holds at every number of runs at once, and so whatever it was that stopped them.

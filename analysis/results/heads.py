@@ -42,8 +42,8 @@ TYPE = pa.struct(
 `left_out`: see `estimate.rare.HeadPart`. `most_transitions`: at which it would have stopped growing; once merged, no
 more than a head without exits has, as it is the same with room for more. `runs`: those from the exits, numbered from
 the experiment's first run on, and how many of them are `unfinished`. By invariant, any data loss first: the probability
-of breaking it `inside`, that the run `leaves` unbroken, whether runs from the exits tell of it, and in how many of them
-it was `broken`."""
+of breaking it `inside`, that the run `leaves` unbroken, whether it is `sampled` by runs from the exits, and in how many
+of them it was `broken`."""
 BEYOND = ("inside", "leaves", "exit_runs", "exit_losses", "exit_hidden")
 """Names of the numbers from which an answer follows, as `beyond` gives them."""
 _ADDED = ("most_transitions", "runs", "unfinished", "invariants")
@@ -143,7 +143,7 @@ def wanted_runs(head: Mapping[str, Any], run: "RunSettings", enough: float) -> i
 
 
 def part(head: Mapping[str, Any], invariant: str) -> "Part":
-    """Returns what is known for certain of an invariant, or DATA_LOSS."""
+    """Returns the certain part of the probability of an invariant, or of DATA_LOSS."""
     from quorisk.analysis.estimate import rare
 
     of = _of(head, invariant)

@@ -1,4 +1,4 @@
-"""A year: what scenarios add up to in losses, in incidents and in P(any loss), with intervals that hold.
+"""Sums of scenarios in a year: losses, incidents and P(any loss), with intervals that hold.
 
 A scenario's event happens `per_year` times, and touches `hits` objects each time, each of which is lost with
 probability P. Expected losses a year are the sum of per_year x hits x P. Of an event's objects nobody knows how they
@@ -66,7 +66,7 @@ class Losses(NamedTuple):
     """Expected losses a year."""
 
     p: float
-    """The estimate. Where no loss was seen it is 0, and `high` is what is known."""
+    """The estimate. Where no loss was seen it is 0, and only `high` is known."""
     low: float
     high: float
     confidence: float
