@@ -1,8 +1,8 @@
 """Checks of a model's declarations against what it does: a wrong declaration makes wrong numbers.
 
 Compiled code checks as it runs that states fit `Model.widths` and that subsets fit `Model.max_sends`, where their
-expressions alone do not show it. Here are the checks that need no compiler: of a model as it is, and of its states and
-steps one by one, in plain Python, which say where it is wrong.
+expressions alone do not show it. The checks here need no compiler, and say where a model is wrong: checks of the model
+itself, and of its states and steps one by one, in plain Python.
 """
 
 import random

@@ -1,4 +1,4 @@
-"""A few ticks, one after another: which nodes are down at each, how far their repair is, and what that one loses."""
+"""A few ticks, one after another: the nodes that are down at each, the progress of their repair, and the losses."""
 
 from typing import NamedTuple
 

@@ -81,7 +81,7 @@ class Solver:
             yield ways / every, nodes
 
     def _sets(self) -> Iterator[tuple[float, float]]:
-        """Kinds of sets that the nodes of a chain may be: the chance that they are one, and that a ledger has it for a
+        """Yields, by kind of set of nodes, the chance that a chain's nodes are one, and that a ledger has it for its
         write set."""
         cluster, law, copies = self._cluster, self._law, self._cluster.write_quorum
         orders = factorial(copies) / cluster.nodes**copies

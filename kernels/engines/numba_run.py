@@ -233,7 +233,7 @@ def _choose(weights, masks, sums, choose):
 
 @jitable_apart
 def _expose(broken_now, exposing, time, places, exposed):
-    """Takes the time at which exposures begin off what each lasted, and adds that at which they end."""
+    """Subtracts the times at which exposures begin from their durations, and adds those at which they end."""
     for k in range(len(places)):
         is_exposed = broken_now >> places[k] & 1
         if is_exposed != exposing >> places[k] & 1:

@@ -1,8 +1,8 @@
 """Expressions over 64-bit integers: a protocol's functions, called with expressions, return expressions.
 
-Equal expressions are one object. Each knows the bits that it can have and the range in which it lies, so that whatever
-is settled folds into a constant as it is built: a bookie that does not exist, a switch that is off, an action that
-never is enabled. A constant is a plain `int` or `bool`.
+Equal expressions are one object. Each knows its possible bits and its range, so that whatever is settled folds into a
+constant as it is built: a bookie that does not exist, a switch that is off, an action that never is enabled. A constant
+is a plain `int` or `bool`.
 
 Bits and range hold wherever the value of an expression is used. An arm that `where` does not choose may be anything: a
 shift by a negative amount there has no meaning, and needs none.

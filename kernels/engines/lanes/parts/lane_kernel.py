@@ -250,7 +250,7 @@ class LaneKernel:
         return row | {"broken": broken}, redo, lost
 
     def _expose(self, invariant: int, here: Any) -> None:
-        """Takes the time at which an exposure begins off what it lasted, and adds that at which it ends."""
+        """Subtracts the time at which an exposure begins from its duration, and adds that at which it ends."""
         builder, name, bit = self.builder, ("exposed", invariant), self._number(1 << invariant)
         exposing, before, time = self.next.get("exposing", self.now["exposing"]), self.now[name], self.next["time"]
         was = builder.icmp_unsigned("!=", builder.and_(exposing, bit), self._number(0))
