@@ -81,8 +81,8 @@ class Solver:
             yield ways / every, nodes
 
     def _sets(self) -> Iterator[tuple[float, float]]:
-        """Yields, by kind of set of nodes, the chance that a chain's nodes are one, and that a ledger has it for its
-        write set."""
+        """Yields, by kind of set of nodes, the chance that a chain's nodes are one, and that a ledger has it as
+        a write set."""
         cluster, law, copies = self._cluster, self._law, self._cluster.write_quorum
         orders = factorial(copies) / cluster.nodes**copies
         subsets = comb(cluster.ensemble_size, copies)
