@@ -26,7 +26,7 @@ REPETITION_S = 1.0
 SEARCH_BYTES = 2**30
 _FEWEST_RUNS = 1 << 10
 _FEWEST_RUNS_PER_LANE = 8
-"""Enough that the end of a benchmark, when lanes fall idle, counts for little."""
+"""Fewest runs for each lane: the end of a benchmark, when lanes fall idle, counts for little then."""
 
 
 class Speed(NamedTuple):

@@ -62,7 +62,7 @@ class Writers(NamedTuple):
     """Answers that a write waits for, and when another node takes the place of one that does not answer."""
 
     needs: int
-    """Answers of a write set: the ack quorum, or min.insync.replicas."""
+    """Number of a write set's answers: the ack quorum, or min.insync.replicas."""
     replaced_after_s: float = math.inf
     """Seconds after which another node takes the place of one that does not answer; infinite if none ever does,
     NaN if it is not known."""

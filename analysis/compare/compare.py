@@ -26,7 +26,7 @@ from quorisk.kernels.model import Parameter
 from quorisk.say.quantities import say_rate, say_time
 
 Changed = Callable[..., Experiment]
-"""Gives an experiment under some overrides, such as "run.runs=1000": `Experiment.changed`, for one."""
+"""A function that returns an experiment under overrides such as "run.runs=1000": `Experiment.changed`, for one."""
 
 
 class Variant(NamedTuple):

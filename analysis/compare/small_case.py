@@ -16,7 +16,7 @@ class SmallCase(NamedTuple):
     """A configuration in which data can be lost without a mechanism, and cannot with all mechanisms on."""
 
     parameters: dict[str, Any]
-    """Its sizes, as in `[model]`; everything else has its default."""
+    """Sizes of the case, as in `[model]`; everything else has its default."""
     steps: int
     """The fewest steps after which data is lost."""
 

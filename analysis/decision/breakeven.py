@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 _MOST_NAMED = 4
 _NARROW_BY_RUNS = 1.2
-"""The two sides of a flip are no further apart than this, relatively, if runs decide: each try takes its time, and
-tells no more than the intervals do."""
+"""Largest ratio of the two sides of a flip if runs decide: each try takes its time, and shows no more than the
+intervals do."""
 
 
 class BreakEven(NamedTuple):

@@ -13,7 +13,7 @@ from quorisk.say import choose, numbers, text
 STEP, MOST = 10.0**0.5, 100.0
 """Factor between one try of a figure and the next, and the largest factor tried, up and down."""
 NARROW = 1.05
-"""The two sides of a flip are no further apart than this, relatively, unless runs decide."""
+"""Largest ratio of the two sides of a flip, unless runs decide."""
 FLIP = "With "
 """The beginning of a sentence that says where the choice flips."""
 _MOST_ROWS, _MOST_SETTINGS = 2_000, 12

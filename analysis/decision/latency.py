@@ -66,7 +66,7 @@ class Quantile(NamedTuple):
     high_ms: float
     """Upper end of the interval; infinite where there are too few measurements. If EXACT, both ends are `ms`."""
     method: str
-    """EXACT or BY_RANKS."""
+    """Method: EXACT or BY_RANKS."""
 
 
 def lognormal(median_ms: float, p99_ms: float) -> Delay:

@@ -25,7 +25,7 @@ class Lever(NamedTuple):
     """A figure of an experiment: a rate, a probability, a lifetime, or how often a scenario happens a year."""
 
     key: str
-    """Dotted: rates.bookie_is_lost, where no scenario has its own; scenarios.power_outage.rates.bookie_is_lost."""
+    """Dotted key: rates.bookie_is_lost, where no scenario has its own; scenarios.power_outage.rates.bookie_is_lost."""
     value: float
     """The figure as it is; the largest of the grid's values."""
     is_physical: bool = False

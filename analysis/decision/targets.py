@@ -38,7 +38,7 @@ _KEYS = (
 )
 _ZONES = ("zone", "rack")
 _WRITE = Kind(float, units.TIME, lambda v: float(units.read_time(v) * 1000) if isinstance(v, str) else None)
-"""Read as milliseconds."""
+"""The kind of a latency, read as milliseconds."""
 
 
 class Targets(NamedTuple):

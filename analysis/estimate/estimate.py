@@ -23,7 +23,7 @@ from quorisk.say.quantities import say_rate, say_time
 FEWEST_TICKS = 1000
 """Fewest ticks of a mean time that is given: each time is rounded down to a whole number of them."""
 MOST_WITHOUT_ROOM = 0.05
-"""Share of runs that may use up a model's room where a parameter gives more."""
+"""Largest share of runs that may use up a model's room where a parameter gives more."""
 
 
 class Risk(NamedTuple):
@@ -59,7 +59,7 @@ class Exposure(NamedTuple):
     runs: int
     """The runs that broke it."""
     mean_time: float | None
-    """Its mean model time, over these runs, until it was repaired or the run ended; None if there were no such runs."""
+    """Mean model time, over these runs, until it was repaired or the run ended; None if there were no such runs."""
 
 
 class Amount(NamedTuple):
@@ -113,7 +113,7 @@ class Estimate(NamedTuple):
     """The part that was solved exactly; None if all losses were counted."""
     assumptions: list[str]
     amount: Amount | None = None
-    """See `amounts.with_amount`."""
+    """Records that an incident loses: see `amounts.with_amount`."""
     expected_records: float | None = None
     """`data_loss.p` times the mean of `amount`."""
 

@@ -38,9 +38,9 @@ class Answers(NamedTuple):
     invariants: dict[str, float]
     """P(a run breaks it), by name."""
     outcomes: dict[str, float]
-    """P by how a run ends; `unfinished`: it never does."""
+    """P(outcome) by outcome; an `unfinished` run never ends."""
     expected_steps: float
-    """Infinite if a run may go on for ever; so is the time."""
+    """Mean number of steps; infinite if a run may go on for ever, as is the time."""
     expected_time: float
     p_by_steps: dict[int, float]
     """P(data is lost within this many steps)."""

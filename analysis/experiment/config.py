@@ -84,7 +84,7 @@ class Experiment(NamedTuple):
     known_in_grid: Mapping[tuple[str, Any], Known]
     """Distributions of the figures that its grid lists, by key and value."""
     notes: tuple[str, ...]
-    """Lines for the user: values that overrides do not change, renamed keys, and unused figures of the profile."""
+    """Lines for the user: values that overrides do not change, renamed keys, and figures of the profile replaced."""
     clusters: tuple[Placed, ...] = ()
     """The designs on their clusters, in the grid's order; none if the file has no [cluster]. Keys of that table are no
     part of `varied` or of points, whose runs do not depend on them."""

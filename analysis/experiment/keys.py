@@ -24,7 +24,7 @@ METHODS = ("auto", "count", "head", "exact")
 RATE, PROBABILITY, PER_YEAR = "rate", "probability", "times a year"
 """Kinds of figures whose uncertainty a file may state: see `analysis.experiment.known`."""
 DATA_LOSS = "data loss"
-"""Stands for an invariant: the breach of any whose breach is data loss."""
+"""Name in the place of an invariant's: the breach of any whose breach is data loss."""
 
 
 class Kind(NamedTuple):
@@ -53,7 +53,7 @@ class Key(NamedTuple):
     name: str
     kind: Kind
     default: Any
-    """None if the file has to give a value."""
+    """The default value; None if the file has to give one."""
     in_grid: bool
     """Whether a run depends on it, so that [grid] may vary it."""
     timed: bool = False

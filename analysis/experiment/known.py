@@ -34,7 +34,7 @@ class Stated(NamedTuple):
 
     value: Any
     known: Known | None
-    """None if the file gives a value alone, which is taken as it is."""
+    """The figure's distribution; None if the file gives a value alone, which is taken as it is."""
 
 
 def is_stated(given: object) -> bool:

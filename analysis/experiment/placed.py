@@ -37,7 +37,7 @@ class Placed(NamedTuple):
     """The design's values of the grid's keys, by dotted name."""
     cluster: Cluster
     ack_quorum: int | None
-    """None if the protocol has none."""
+    """The ack quorum; None if the protocol has none."""
     entry_bytes: float
     """Bytes of an entry; 0 if neither the table nor the size of a node gives it."""
     restarts: float

@@ -45,7 +45,7 @@ class Profile(NamedTuple):
     """A profile's file, with the figures that it takes from others."""
 
     files: tuple[Path, ...]
-    """Its own, and those of the profiles that it takes figures from."""
+    """Its own file, and those of the profiles that it takes figures from."""
     protocol: str
     about: str
     figures: dict[str, Figure]

@@ -58,7 +58,7 @@ _OPTIONAL = {
     "outages": "cluster.events.power_outage.per_year",
     "failovers": "cluster.events.power_outage.per_year",
 }
-"""Answers that need not be given, and the key whose values they have."""
+"""Optional answers, and the keys whose values they have."""
 
 
 class Answers(NamedTuple):

@@ -36,7 +36,7 @@ RUNS = pa.schema(
         "failed": pa.bool_(),  # on the last day
     }
 )
-"""Days in a row on which a drive was reported; a run ends with a failure."""
+"""Schema of runs: days in a row on which a drive was reported; a run ends with a failure."""
 UNREADABLE = Odd("rows that cannot be read", "left out")
 FUTURE = Odd("rows dated before 2000 or in the future, as of a clock that is wrong", "left out")
 REPEATED = Odd("rows that repeat a drive's day", "counted once")

@@ -34,7 +34,7 @@ class Finding(NamedTuple):
 
     observed: Observed
     key: str
-    """Empty if no key of the protocol follows from it."""
+    """The key that follows from it; empty if no key of the protocol does."""
     known: Known
     """The rate a second, or the probability."""
     default: Stated | None

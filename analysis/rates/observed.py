@@ -21,7 +21,7 @@ class Series(NamedTuple):
     """Counts of consecutive days."""
 
     first_day: int
-    """Days since 1970."""
+    """The first day, in days since 1970."""
     events: np.ndarray
     """float64[days], whole numbers: no sum of them wraps around."""
     exposure: np.ndarray

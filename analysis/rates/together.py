@@ -28,7 +28,7 @@ class Loss(NamedTuple):
     has_time: bool
     """Whether the list says the time of the day."""
     rack: str = ""
-    """Empty if the list does not say; so is `batch`."""
+    """The node's rack; empty, as is `batch`, if the list does not say."""
     batch: str = ""
 
 

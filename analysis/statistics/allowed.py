@@ -16,7 +16,7 @@ class Unknown(NamedTuple):
     """A figure of a point that is not known exactly."""
 
     name: str
-    """Points whose figures have the same name share one unknown."""
+    """Name of the unknown, which all points share whose figures have this name."""
     known: Known
 
 

@@ -26,7 +26,7 @@ from scipy.special import betaincinv, expit, gammaincinv, logit, ndtr, ndtri, po
 HIGH = 0.95
 """The quantile that an error factor compares with the median, and the upper end of a range."""
 Z = float(ndtri(HIGH))
-"""1.645 standard deviations."""
+"""Standard normal quantile at HIGH: 1.645."""
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(101)
 """Nodes and weights of Gauss-Hermite quadrature, for moments of LogitNormal."""
 
