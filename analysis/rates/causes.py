@@ -38,7 +38,7 @@ def _met(model: Model, moves: Moves) -> np.ndarray:
 
 
 def _subsets(mask: int) -> Iterator[int]:
-    """All of them, each after its own subsets."""
+    """All subsets of a mask, each after its own subsets."""
     at = 0
     while True:
         yield at

@@ -96,6 +96,6 @@ def alone(losses: Sequence[Loss]) -> list[Loss]:
 
 
 def _by_chance(losses: Sequence[Loss], watched_s: float) -> float:
-    """Expected pairs that count as one event if each loss came at a time of its own, uniform over the time watched."""
+    """Expected pairs that would count as one event if each loss came at a random time of its own while watched."""
     of = Counter((tie, within_s) for each in losses for tie, within_s in _ties(each))
     return sum(number * (number - 1) * within_s for (_, within_s), number in of.items()) / watched_s

@@ -73,7 +73,7 @@ def frame(
 
 @cache
 def _later(protocol: str) -> Mapping[str, Any]:
-    """Defaults of the keys that rows leave out where they have them; empty for a protocol that is not installed."""
+    """Defaults of the keys that rows leave out if they are at these; empty for a protocol that is not installed."""
     return later_defaults(registry.load(protocol)) if protocol in registry.names() else {}
 
 
