@@ -23,8 +23,8 @@ def run_bar(num_runs: int, what: str = "runs") -> Iterator[Callable[[int], None]
     if not err.is_terminal:
         yield None
         return
-    with Progress(*_columns(what), console=err, transient=True) as bar:
-        task = bar.add_task("", total=num_runs)
+    with Progress(*_columns(), console=err, transient=True) as bar:
+        task = bar.add_task("", total=num_runs, what=what)
         yield lambda ended: bar.advance(task, ended)
 
 
@@ -39,23 +39,23 @@ def estimate_bar(
     if not err.is_terminal:
         yield None, None
         return
-    with Progress(*_columns("runs"), console=err, transient=True) as bar:
-        runs = bar.add_task("", total=num_runs)
-        paths = bar.add_task("solving the likeliest paths", total=None, visible=False)
+    with Progress(*_columns(), console=err, transient=True) as bar:
+        runs = bar.add_task("preparing; the first time, code is compiled", total=num_runs, what="runs")
+        paths = bar.add_task("solving the likeliest paths", total=None, visible=False, what="transitions")
 
         def solving(transitions: int, most: int) -> None:
             bar.update(paths, total=most, completed=min(transitions, most), visible=True)
-            bar.reset(runs, visible=False)
+            bar.reset(runs, visible=False, description="")
 
         def ended(num: int) -> None:
             bar.update(paths, visible=False)
-            bar.update(runs, advance=num, visible=True)
+            bar.update(runs, description="", advance=num, visible=True)
 
         yield ended, solving
 
 
-def _columns(what: str) -> tuple[ProgressColumn, ...]:
-    counted = TextColumn(f"of {{task.total:,.0f}} {what}")
+def _columns() -> tuple[ProgressColumn, ...]:
+    counted = TextColumn("of {task.total:,.0f} {task.fields[what]}")
     return TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), counted, TimeRemainingColumn()
 
 

@@ -24,14 +24,14 @@ WORDS = {
     "become_leader": "{one} becomes the leader",
     "client_request": "a client sends {value} to {one}",
     "advance_commit_index": "{one} commits what a quorum has",
-    "append_entries": "{one} tells {other} its news",
+    "append_entries": "{one} sends {other} what is new to it",
     "advance_fsync_index": "{one} syncs its next entry",
-    "update_term": "{one} hears of a later term",
+    "update_term": "{one} hears of a later term, and follows",
     "handle_request_vote_request": "{one} answers {other}, which asked for its vote",
     "handle_request_vote_response": "{one} counts the answer of {other}",
     "reject_append_entries_request": "{one} refuses what {other} sent",
     "accept_append_entries_request": "{one} accepts what {other} sent",
-    "handle_append_entries_response": "{one} hears how far {other} is",
+    "handle_append_entries_response": "{one} hears how much of its log {other} has",
 }
 _ACTIONS = {action.name: action for action in MODEL.actions}
 _DOWN = ("restart", "crash", "disk_is_lost", "cluster_loses_power")
@@ -134,7 +134,9 @@ def _notes(before: spec.SpecState, then: spec.SpecState, panicked: int, panickin
         if (panicking & ~panicked) >> i & 1:
             news.append("panics: its leader tells it to commit what it has lost")
         if then.commitIndex[i] > before.commitIndex[i] and then.state[i] == spec.LEADER and acknowledged:
-            news.append(f"acknowledges {listed(map(value_name, acknowledged))}")
+            on_disk = {entry.value for log, end in zip(then.log, then.fsyncIndex, strict=True) for entry in log[:end]}
+            where = "" if on_disk.intersection(acknowledged) else ", on no disk yet"
+            news.append(f"acknowledges {listed(map(value_name, acknowledged))}{where}")
         yield from (Note((_server(i),), text) for text in news)
 
 

@@ -163,6 +163,19 @@ def test_a_report_says_that_what_is_lost_was_not_synced():
     assert told == ["n2 loses power and starts again", "loses A (term 2), not synced yet"]
 
 
+@pytest.mark.parametrize(
+    ("steps", "said"),
+    [
+        (ACKNOWLEDGED, "acknowledges A"),
+        ((*ACKNOWLEDGED[:-2], ACKNOWLEDGED[-1]), "acknowledges A, on no disk yet"),
+    ],
+)
+def test_a_report_says_that_what_is_acknowledged_is_on_no_disk(steps, said):
+    params = params_of(MODEL, servers=3, values=1, max_elections=2, **NO_FSYNC)
+    *_, before, after = followed(MODEL.initial(params, 0), params, *steps)
+    assert [note.text for note in tell(before, params, "advance_commit_index", 0, after).notes] == [said]
+
+
 def test_a_timeout_is_false_where_a_healthy_leader_is_there():
     params = params_of(MODEL, servers=3, values=1, max_elections=4)
     actions = {action.name: action for action in MODEL.actions}
