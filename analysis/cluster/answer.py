@@ -11,6 +11,7 @@ from quorisk.analysis.cluster.sampled import sampled
 from quorisk.analysis.cluster.unflushed import Tails, with_unflushed
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.placed import Placed
+from quorisk.analysis.experiment.scenarios import Scenario
 from quorisk.kernels.cluster.setting import Cluster, Thin
 from quorisk.kernels.cluster.years import Tally, simulate
 from quorisk.kernels.errors import ConfigError
@@ -22,6 +23,7 @@ WIDE = 0.05
 """Relative width of an interval by strata above which years are drawn as well; the narrower interval then counts."""
 SELDOM = 1e-6
 """Incidents a year below which drawing years says nothing."""
+_CRASHES = "faults.max_clean_shutdowns"
 
 
 class Effort(NamedTuple):
@@ -66,6 +68,11 @@ def designs(experiment: Experiment) -> tuple[Placed, ...]:
                     f"{experiment.path}: scenarios.{name}: outages of the cluster take its place, and there are none; "
                     'give [cluster.events.power_outage] with scope = "cluster", or incident = true in the scenario'
                 )
+        if _answers_alone(each) and not any(_is_crash(scenario) for scenario in experiment.scenarios.values()):
+            raise ConfigError(
+                f'{experiment.path}: variant.acks = "1": what only its leader has is lost as that crashes, and no '
+                f"scenario says how often: give one with {_CRASHES} and incident = true, as `quorisk init kraft` does"
+            )
         if each.refused:
             raise ConfigError(f"{experiment.path}: {each.refused}")
         if each.thin is None:
@@ -75,6 +82,16 @@ def designs(experiment: Experiment) -> tuple[Placed, ...]:
                 "cluster.entries_per_second and cluster.retention, and from rates in seconds (a profile): give these"
             )
     return experiment.clusters
+
+
+def _answers_alone(placed: Placed) -> bool:
+    """Whether a leader acknowledges what nobody else has yet."""
+    return placed.source is not None and placed.source.promised.asked < placed.source.promised.stored
+
+
+def _is_crash(scenario: Scenario) -> bool:
+    """Whether brokers crash in it while all else is well, which no [cluster] counts."""
+    return bool(scenario.incident and scenario.values.get(_CRASHES) and not scenario.values.get("faults.max_stalls"))
 
 
 def effort_of(experiment: Experiment, threads: int) -> Effort:

@@ -16,6 +16,7 @@ from quorisk.analysis.cluster.answer import Answer, Effort, answer, cluster_of, 
 from quorisk.analysis.cluster.certified import PRECISION, Draws, any_loss
 from quorisk.analysis.cluster.figures import BY_CAUSE, COLUMNS, ENDS, PLACED, Figure
 from quorisk.analysis.estimate import rare
+from quorisk.analysis.estimate.method import FEW_RUNS
 from quorisk.analysis.experiment.cluster import place
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.grid import GridPoint, by_design
@@ -198,6 +199,8 @@ def enough_of(experiment: Experiment, found: Mapping[str, Mapping[str, float]]) 
         left_open = math.fsum(often * (each["high"] - each["low"]) for often, each in known)
         if enough := max(OPEN * losses, OPEN_BESIDE * left_open):
             widths |= {name: enough / often for name, often in per_year.items() if often and name not in found}
+            seldom = design in answers and {name for name in widths if happening[name].per_year <= enough}
+            widths |= dict.fromkeys(seldom or (), 1.0)  # as many incidents at most, whatever is lost
     return widths
 
 
@@ -208,9 +211,10 @@ def is_replaced(experiment: Experiment, scenario: str | None) -> bool:
 
 def surely_with_head(experiment: Experiment) -> list[GridPoint]:
     """Returns the points that need heads as far as is known before any computation: those of scenarios beside a
-    cluster, unless all runs are counted."""
+    cluster, unless all runs are counted, or there are too few for a head to save any."""
     run = experiment.run
-    if not experiment.clusters or run.method == "count":
+    counts = run.method == "count" or (run.method == "auto" and run.runs <= FEW_RUNS)
+    if not experiment.clusters or counts:
         return []
     points = (each for each in experiment.points if not is_replaced(experiment, each.scenario))
     return [each for each in points if rare.applies(each.point, run)]

@@ -24,7 +24,7 @@ from quorisk.analysis.decision.pace import Pace
 from quorisk.analysis.estimate import rare
 from quorisk.analysis.estimate.ahead import compiling_head
 from quorisk.analysis.estimate.estimate import Estimate, estimate
-from quorisk.analysis.estimate.method import PILOT_RUNS, unknown_outcomes
+from quorisk.analysis.estimate.method import FEW_RUNS, PILOT_RUNS, unknown_outcomes
 from quorisk.analysis.estimate.stopping import rule_of
 from quorisk.analysis.exact.exact import ExactResult, exact
 from quorisk.analysis.experiment.config import Experiment
@@ -48,8 +48,6 @@ MEMORY = 128 << 20
 """Bytes for the chain of a configuration, unless others are given."""
 MOST_TRIES = 2
 """Number of configurations no larger whose chains did not fit, after which one is not tried: a try takes seconds."""
-FEW_RUNS = 20_000
-"""Runs for outcomes and steps, where a head may give losses as closely as is enough."""
 PRECISION = 0.01
 """Relative precision of P(any loss) under other figures: a choice flips where designs differ by more."""
 _OF_SIZES = ["wants_losses_per_year", "wants_incident_entries_p99", "wants_write_minutes_lost_per_year"]
@@ -269,6 +267,8 @@ class Weigher:
                     found = self._estimate(alone._replace(run=alone.run._replace(method=method, runs=few)), enough)
                     if found["high"] - found["low"] <= enough:
                         return found
+        if 0.0 < enough < 1.0 and (known := self._exactly(alone)):
+            return known
         if enough and not alone.clusters and rule_of(alone.run) is None:
             alone = alone._replace(run=alone.run._replace(precision=enough / 2))
         return self._estimate(alone, enough)

@@ -29,6 +29,8 @@ from quorisk.kernels.states.head import Solved
 
 PILOT_RUNS = 1 << 17
 """Runs of the pilot, by whose losses `auto` chooses; it counts where an experiment has fewer runs in all."""
+FEW_RUNS = 20_000
+"""Runs for outcomes and steps, where a head may give losses as closely as is enough."""
 ENOUGH_LOSSES = 30
 """Losses among the pilot's runs from which losses are not rare, and counting them is best."""
 MOST_CUT_OFF = PILOT_RUNS // 1000

@@ -206,9 +206,6 @@ def _unflushed(
     protocol: str, values: Mapping[str, Any], cluster: Cluster, is_physical: bool, promised: Promise
 ) -> tuple[float, str]:
     """Acknowledged entries that are not on disk, by Little's law; and the `refused` of a `Placed`."""
-    if promised.asked < promised.stored:
-        told = "what only its leader has is lost when that fails, which no cluster counts yet"
-        return 0.0, f'variant.acks = "1": {told}; with [{TABLE}], give "all"'
     events = [event for event in cluster.events if event.takes_unflushed and event.per_year]
     if promised.on_disk or not events:
         return 0.0, ""

@@ -40,8 +40,10 @@ _SEVERAL = {"bookkeeper": "", "kraft": '; of several kinds of topics, "3/2/all; 
 _EXAMPLES = {"bookkeeper": '"E 3, WQ 3, AQ 2"', "kraft": '"RF 3, min ISR 2, acks all"'}
 _PER_RACK = {"value": 0.27, "low": 0.1, "high": 0.44}
 """Times a year that a rack has an outage."""
-_ROLLS, _WINDOW_H = 12, 1.0
-"""Rolls in a year, as restarts in the file, and hours after a roll's beginning in which faults are counted."""
+_PER_ROLL, _PER_SPELL = 24 * 365.25 / 12, 24 * 365.25 / 2
+"""Faults a year for one in the hour after each of 12 rolls begins, as restarts in the file, and in two hours of lag."""
+_CRASHES = 3.16
+"""Times a year that a broker's process dies: the profile's rate."""
 
 
 _PLACEMENTS = """
@@ -240,38 +242,57 @@ def _bookkeeper(nodes: int, racks: int, quorums: Sequence[Any], kept: float, fai
 
 def _kraft(values: Mapping[str, Any]) -> Mapping[str, Any]:
     """Today's designs, and those with three replicas, with any min ISR below their number."""
-    nodes, racks, partitions = values["nodes"], values["racks"], values["partitions"]
-    factors = sorted({min(3, nodes), *(factor for factor, _, _ in values["quorums"])})
+    nodes, racks, partitions, today = (values[name] for name in ("nodes", "racks", "partitions", "quorums"))
+    factors = sorted({min(3, nodes), *(factor for factor, _, _ in today)})
     zones = min(racks, factors[0]) if racks > 1 and factors[0] > 1 else 0
     in_racks = "distinct_racks" if racks >= factors[-1] else "two_racks"
     spread = zones and in_racks == "distinct_racks"
-    numbers = {"partitions": f"{partitions:,}", "rack_losses": _in_rolls(_PER_RACK, partitions)}
-    per_broker = {"value": _number(values["node_loss"]), "error_factor": 2}
+    least_of_1 = min((least for _, least, acks in today if acks == "1"), default=0)
+    of_partition, losses = factors[-1] if spread else zones, {"value": _number(values["node_loss"]), "error_factor": 2}
+    gap = partitions / float(values["entries_per_second"])
+    numbers = {
+        "nodes": nodes,
+        "racks": racks,
+        "factor": factors[-1],
+        "partitions": f"{partitions:,}",
+        "led_partitions": f"{max(1.0, partitions / nodes):g}",
+        "broker_partitions": f"{max(1.0, partitions * factors[-1] / nodes):g}",
+        "broker_losses": _times(losses, nodes / factors[-1] / _PER_ROLL),
+        "losses_under_lag": _times(losses, nodes / _PER_SPELL),
+        "crashes_under_lag": _times({"value": _CRASHES, "error_factor": 10}, nodes / _PER_SPELL),
+        "crashes": _times({"value": _CRASHES, "error_factor": 3}, nodes),
+        "between_writes": 15 if least_of_1 else 5,  # as each takes a dozen steps with acks = 1
+        "gap": f"{gap:.4g}",
+        "between_crashes": f"{gap * factors[-1]:.4g}",
+    }
+    of_racks = zones and {
+        "zones": of_partition,
+        "rack_partitions": f"{partitions * of_partition / racks:g}",
+        "rack_losses": _times(_PER_RACK, racks / of_partition / _PER_ROLL),
+        "racks_under_lag": _times(_PER_RACK, racks / _PER_SPELL),
+    }
     return {
-        "today": "; ".join(f"RF {factor}, min ISR {least}, acks {acks}" for factor, least, acks in values["quorums"]),
+        **numbers,
+        "today": "; ".join(f"RF {factor}, min ISR {least}, acks {acks}" for factor, least, acks in today),
         "placement": in_racks if zones else "random",
         "per_partition": f"{_kept(values) / partitions:.4g}",
-        "partitions": f"{partitions:,}",
         "zones": zones,
         **({} if zones else {"rack_outages": ""}),
         "factors": factors,
         "zones_of": f"\nzones = {factors}           # each replica in a rack of its own" if spread else "",
         "and_zones": ', "zones == replication.factor"' if spread else "",
-        "min_isrs": sorted({*(least for _, least, _ in values["quorums"]), *range(1, factors[-1])}),
-        "broker_losses": _in_rolls(per_broker, partitions),
-        "crashes_under_lag": _toml({"value": float(f"{partitions * 9.5 / 4380:.3g}"), "error_factor": 10}),
-        "rack_scenario": _part("kraft_rack", numbers) if zones else "",
+        "min_isrs": sorted({*(least for _, least, _ in today), *range(1, factors[-1])}),
+        "acks": json.dumps(["all", "1"] if least_of_1 else ["all"]),
+        "and_acks": f', "acks == all or min.insync.replicas == {least_of_1}"' if least_of_1 else "",
+        "rack_scenario": _part("kraft_rack", {**numbers, **of_racks}) if of_racks else "",
+        "acks_1": _part("kraft_acks_1", numbers) if least_of_1 else "",
     }
 
 
-def _in_rolls(per_year: Mapping[str, float], partitions: int) -> str:
-    """Times a year that a fault of any one rack or broker comes within an hour of the beginning of a partition's roll.
-
-    The model has each of them come at that rate, so that P of a run times this holds for any number of them.
-    """
-    share = partitions * _ROLLS * _WINDOW_H / (24 * 365.25)
+def _times(per_year: Mapping[str, float], factor: float) -> str:
+    """A figure as it stands in the file, so many times as often a year."""
     return _toml(
-        {name: each if name == "error_factor" else float(f"{each * share:.3g}") for name, each in per_year.items()}
+        {name: each if name == "error_factor" else float(f"{each * factor:.3g}") for name, each in per_year.items()}
     )
 
 
@@ -285,8 +306,6 @@ def _check_kraft(factor: int, min_isr: int, acks: str, nodes: int) -> None:
     said = f"RF {factor}, min ISR {min_isr}, acks {acks}"
     if min_isr > factor:
         raise _wrong_quorums(said, "min ISR at most RF")
-    if acks != "all":
-        raise _wrong_quorums(said, "acks all, as [cluster] counts no crashes; for 1: `quorisk init kraft` alone")
     _check_room("RF", factor, MOST_FACTOR, nodes)
 
 

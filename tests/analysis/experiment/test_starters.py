@@ -4,6 +4,9 @@ from itertools import product
 
 import pytest
 
+from quorisk.analysis.cluster.answer import designs
+from quorisk.analysis.cluster.joined import enough_of
+from quorisk.analysis.exact.exact import exact
 from quorisk.analysis.experiment import config, starters
 from quorisk.analysis.experiment.switches import idle
 from quorisk.kernels.cluster.setting import DISTINCT_RACKS, RANDOM, TWO_RACKS
@@ -95,9 +98,10 @@ def test_partitions_and_several_kinds_of_topics_of_kafka_are_in_the_file(tmp_pat
 
 
 def hazard(experiment, scenario, action):
-    """Rolls a year, times how often a year the action comes: `per_year` and the model's rate have to give that."""
+    """Rolls a year of all partitions, times how often a year the action comes: what an event hits, how often it happens
+    and the model's rate have to give that."""
     point = next(each.point for each in experiment.points if each.scenario == scenario)
-    return experiment.scenarios[scenario].per_year * point.rates[action] * YEAR_S
+    return experiment.scenarios[scenario].event(None).objects * point.rates[action] * YEAR_S
 
 
 YEAR_S = 365.25 * 86_400
@@ -112,7 +116,8 @@ def test_faults_in_rolls_come_as_often_in_scenarios_as_on_the_cluster(racks, quo
     assert hazard(experiment, *BY_RACK) == pytest.approx(rolls * placed.figure(RACK_OUTAGES), rel=0.005)
     assert hazard(experiment, *BY_BROKER) == pytest.approx(rolls * placed.cluster.node_loss, rel=0.005)
     ends = [experiment.known[key].quantile(0.95) for key in (RACK_OUTAGES, "scenarios.rack_loses_power.per_year")]
-    assert ends[1] / ends[0] == pytest.approx(1000 / 730.5, rel=0.005)
+    of_partition = experiment.points[-1].point.values["zones"]
+    assert ends[1] / ends[0] == pytest.approx(int(racks) / of_partition / 730.5, rel=0.005)
 
 
 @pytest.mark.parametrize(
@@ -163,6 +168,31 @@ def test_more_in_sync_than_there_are_is_refused():
         starters.filled("kraft", MINE._replace(quorums="2/3/all"))
 
 
-def test_what_a_cluster_does_not_count_is_refused():
-    with pytest.raises(ConfigError, match=r"^quorums RF 3, min ISR 2, acks 1: acks all, as"):
-        starters.filled("kraft", MINE._replace(quorums="RF 3, min ISR 2, acks 1"))
+def test_topics_with_acks_1_have_scenarios_of_their_leaders(tmp_path):
+    """A crash hits the partitions of one broker; the newest record of one is as old as the gap between two is long."""
+    answers = MINE._replace(entries_per_second="100", quorums="3/2/all; 3/1/1")
+    experiment = load("kraft", answers, tmp_path)
+    placed = {tuple(each.varied[f"model.{key}"] for key in KEYS["kraft"][:2]): each for each in designs(experiment)}
+    assert set(placed) == {(3, 1), (3, 2)}
+    assert {each.values["variant.acks"] for each in designs(experiment)} == {"all", "1"}
+    crashes = experiment.scenarios["broker_crashes"].event(placed[3, 1])
+    assert crashes.per_year == pytest.approx(40 * 3.16, rel=0.005)
+    assert crashes.hits == pytest.approx(1000 * 3 / 40)
+    point = next(each.point for each in experiment.points if each.scenario == "broker_crashes")
+    assert 3 * point.rates["no_data_loss_unclean_shutdown"] == pytest.approx(100 / 1000)
+    enough = enough_of(experiment, {})  # one in 20 of P(any), which events as rare as that cannot change by more
+    assert {each.scenario for each in experiment.points if enough[each.point_id] == 1.0} == {
+        *("rack_loses_power", "rack_loses_power_under_lag", "broker_lost", "broker_lost_under_lag")
+    }
+    assert "broker_crashes" not in load("kraft", MINE._replace(quorums="3/2/all"), tmp_path).scenarios
+
+
+@pytest.mark.parametrize("scenario", ["broker_crashes", "leader_cut_off"])
+def test_what_follows_from_acks_1_is_proved_absent_without_it(scenario, tmp_path):
+    experiment = load("kraft", MINE._replace(quorums="2/1/1"), tmp_path)
+    p = dict[str, float]()
+    for point in experiment.points:
+        if point.scenario == scenario and point.point.values["brokers"] == 2:
+            found = exact(experiment._replace(points=(point,)), 1 << 27, data_loss_alone=True)
+            p.setdefault(point.point.values["acks"], found.data_loss.p)
+    assert p["all"] == 0.0 < p["1"]
