@@ -68,11 +68,12 @@ def trials(experiment: str, seeds: range, at_once: int) -> Iterator[dict[str, An
             while waiting and len(rooms.get_map()) < at_once:
                 mine, waiting = waiting[:in_a_room], waiting[in_a_room:]
                 process = lab.in_room("tests.reality.trial", [experiment, *map(str, mine)])
+                assert process.stdout is not None
                 rooms.register(process.stdout, selectors.EVENT_READ, Room(process, mine))
             ready = {key.fileobj for key, _ in rooms.select(1.0)}
             for key in list(rooms.get_map().values()):
                 room, late = key.data, time.monotonic() > key.data.end
-                line = key.fileobj.readline() if key.fileobj in ready and not late else ""
+                line = room.process.stdout.readline() if key.fileobj in ready and not late else ""
                 if line:
                     room.end = time.monotonic() + LIMIT_S
                     yield json.loads(line) | {"at": round(time.time())}

@@ -80,7 +80,8 @@ ERRORS = [
         "zzz = 1",
         [],
         "model.zzz = 1: there is no key model.zzz; "
-        "[model] has bookies, clients, ensemble_size, write_quorum, ack_quorum, entries, inflight, racks, ledger",
+        "[model] has bookies, clients, ensemble_size, write_quorum, ack_quorum, entries, inflight, racks, "
+        "min_racks_per_write_quorum, ledger",
     ),
     (
         "[faults]\nmax_stalls = 1",
