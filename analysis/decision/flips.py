@@ -8,6 +8,7 @@ import pandas as pd
 
 from quorisk.analysis.decision import verdict
 from quorisk.analysis.decision.designs import Design, designs, measure_of
+from quorisk.analysis.decision.judging import UNDECIDED
 from quorisk.say import choose, numbers, text
 
 STEP, MOST = 10.0**0.5, 100.0
@@ -84,7 +85,9 @@ def _met_by(found: Sequence[Design], target: float) -> str:
     nearest = min(open_to, key=lambda each: len(each.shortfalls()))
     high = nearest.span[1]
     losses = [f"{measure_of(nearest)} up to {numbers.number(numbers.above(high))}"] if high > target else []
-    return f"{FLIP}targets that allow {', and '.join([*losses, *nearest.shortfalls()])}: {nearest.settings}."
+    is_open = nearest.verdict(target) == UNDECIDED
+    more = "; more runs may decide, as the target lies in its interval" if is_open else ""
+    return f"{FLIP}targets that allow {', and '.join([*losses, *nearest.shortfalls()])}: {nearest.settings}{more}."
 
 
 def _scenarios(rows: pd.DataFrame) -> list[str]:

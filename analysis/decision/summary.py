@@ -9,6 +9,7 @@ from quorisk.analysis.cluster.figures import ENDS
 from quorisk.analysis.decision import verdict, years
 from quorisk.analysis.decision.designs import Design, estimate, loses_at_least, measure_of
 from quorisk.analysis.decision.doubt import Doubt, learned, of_draws
+from quorisk.analysis.decision.judging import MEETS
 from quorisk.say import numbers, text
 from quorisk.say.quantities import YEAR_S, say_time
 
@@ -50,6 +51,7 @@ def summary(found: Sequence[Design], target: float, sure: Doubt | None, flips: S
         *_quorums(design),
         *_errors(design, sure, p_any),
         *_incident(design),
+        *(_why(design, found, target) if picks else ()),
         *_choice(design, picks, sure),
         *[("it would change", flip) for flip in flips[:_MOST_FLIPS]],
         *_costs(design),
@@ -113,6 +115,16 @@ def _incident(design: Design) -> Iterator[tuple[str, str]]:
         most = max(causes, key=lambda cause: causes[cause])
         about, of = ("last copies go with", "incidents") if design.is_clustered else ("mostly in", "losses")
         yield about, f"{text.cause(most)} ({numbers.share(causes[most] / math.fsum(causes.values()))} of the {of})"
+
+
+def _why(design: Design, found: Sequence[Design], target: float) -> Iterator[tuple[str, str]]:
+    """The designs that meet the targets, and whether any stores less than the choice."""
+    meets = [each for each in found if each.verdict(target) == MEETS]
+    if len(found) > 1 and math.isfinite(target):
+        stored = [each.worst.get("stored", 0) for each in meets if not each.is_changed]
+        less = "" if min(stored) < design.worst.get("stored", 0) else "; none of these stores less"
+        many = f"{len(meets)} of {len(found)} designs meet the targets{less}"
+        yield "why", many if len(meets) > 1 else "no other design meets the targets"
 
 
 def _choice(design: Design, picks: Sequence[Design], sure: Doubt | None) -> Iterator[tuple[str, str]]:

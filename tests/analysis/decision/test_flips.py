@@ -90,6 +90,8 @@ def test_where_no_design_meets_the_targets_those_that_one_would_meet_are_told():
     assert recommend(given.assign(target=1e-6)).flips == [f"{told}: keys 1."]
     assert recommend(given.assign(target=0.0426)).headline == "Run keys 1."
     assert recommend(given.assign(target=0.9999 * high)).headline != "Run keys 1."
+    more = "keys 1; more runs may decide, as the target lies in its interval."
+    assert recommend(given.assign(target=0.9999 * high)).flips[0].endswith(more)
     assert recommend(frame([30]).assign(target=1e-6)).flips == [f"{told}: this design."]
     slow = given.assign(target=1.0, write_p99_ms=9.0, write_p99_high_ms=9.0, wants_write_p99_ms=5.0)
     assert recommend(slow).flips == ["With targets that allow p99 of a write 9.00 ms: keys 1."]

@@ -358,7 +358,7 @@ def test_the_verb_says_what_to_choose_and_fails_if_asked_to(quorisk, load):
     )
     assert code == 0
     assert out.startswith("Run clients")
-    assert "2 of 2 designs meet the target: at most 1000 losses a year. Of these," in out
+    assert "2 of 2 designs meet the target: losses of at most 1000 a year. Of these," in out
     assert "PBS" in out
     code, out, _ = quorisk("recommend", load(1e-9).path, "--break-even", "none", "--fail-on-target", "--json")
     assert code == 3

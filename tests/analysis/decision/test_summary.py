@@ -95,6 +95,15 @@ def test_the_computations_interval_is_told_apart_from_the_rates_and_what_changes
     assert flips == ["one", "two"]
 
 
+def test_why_a_design_is_the_choice_is_said():
+    first, other, bad = design(1e-3, stored=3), design(1e-5, stored=4), design(0.9, stored=2)
+    assert dict(summary([other, first, bad], 0.1, None).facts)["why"] == (
+        "2 of 3 designs meet the targets; none of these stores less"
+    )
+    assert dict(summary([first, bad], 0.1, None).facts)["why"] == "no other design meets the targets"
+    assert "why" not in told(first)
+
+
 def test_it_stands_before_the_recommendation():
     html = report(frame([0, 30], **LOST_AT), [], PROVENANCE)
     assert 0 < html.index('<section id="summary">') < html.index('id="recommendation"')

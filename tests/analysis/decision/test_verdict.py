@@ -380,7 +380,7 @@ def test_a_year_s_target_is_in_losses_a_year_and_may_be_above_1():
     headline, said, _ = recommend(yearly([0, 3, 30, 0], (1000.0, 2.0), target=10.0))
     assert headline == "Run design 0."
     assert said[0] == "0.00600 losses a year."
-    assert said[1] == "The other design does not meet the target: at most 10 losses a year."
+    assert said[1] == "The other design does not meet the target: losses of at most 10 a year."
     assert "The worst: design 1: 30.0, interval 20.3 to 42.6" in said[2]
     assert not any("probability" in each for each in said)
 
@@ -391,7 +391,7 @@ def test_the_headline_names_all_targets_that_designs_are_held_to():
     rows = rows.assign(**{f"write_p99_{end}ms": np.where(fast, 5.0, 30.0) for end in ("", "low_", "high_")})
     rows = rows.assign(wants_write_p99_ms=20.0, nodes=1, wants_nodes=1, zones=0, wants_zones=0)
     headline, said, _ = recommend(rows)
-    goals = "at most 10 losses a year, p99 of a write at most 20 ms, survives the loss of 1 node"
+    goals = "losses of at most 10 a year, p99 of a write at most 20 ms, survives the loss of 1 node"
     assert headline == "Run design 0."
     assert said[1] == f"The other design does not meet the targets: {goals}."
     html = " ".join(report(rows, [], Provenance("", "", [])).split())
