@@ -13,6 +13,7 @@ from quorisk.analysis import explore as exploring
 from quorisk.analysis.cluster import answer as clusters
 from quorisk.analysis.compare import compare as comparing
 from quorisk.analysis.decision import depends as sensing
+from quorisk.analysis.decision import recommend as recommending
 from quorisk.analysis.decision.weigh import MEMORY, Weigher
 from quorisk.analysis.decision.whole import whole, with_scenarios
 from quorisk.analysis.estimate import amounts
@@ -124,9 +125,6 @@ def recommend(
 
     Example: `recommend("configs/pulsar.toml", {"run.runs": 131_072}).frame()`
     """
-    from quorisk.analysis.decision import recommend as recommending
-    from quorisk.analysis.decision.weigh import Weigher
-
     experiment, most = load_experiment(source, overrides), exploring.parse_memory(str(memory))
     with bars.status() as tell:
         weigher = Weigher(most, _threads(threads), tell)

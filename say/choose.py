@@ -54,16 +54,6 @@ def where(rows: pd.DataFrame, values: Mapping[str, Any]) -> pd.DataFrame:
 
 def labels(rows: pd.DataFrame, keys: Sequence[str]) -> list[str]:
     """Returns each row's settings of these parameters, cut off where they get too long."""
-    return list(map(label, names(rows, keys)))
-
-
-def names(rows: pd.DataFrame, keys: Sequence[str]) -> list[str]:
-    """Returns each row's settings of these parameters, however long: cut off, two of them may look the same."""
     if not keys:
         return ["the one configuration"] * len(rows)
-    return [text.settings(row, keys) for row in rows[list(keys)].to_dict("records")]
-
-
-def label(name: str) -> str:
-    """Returns a name, cut off where it gets too long."""
-    return text.cut(name, _LONGEST)
+    return [text.cut(text.settings(row, keys), _LONGEST) for row in rows[list(keys)].to_dict("records")]

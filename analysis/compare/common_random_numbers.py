@@ -1,7 +1,7 @@
 """Runs of several configurations under the same random numbers, counted pair by pair."""
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
@@ -54,7 +54,8 @@ def count(
         return np.array(counted), np.array([np.count_nonzero(unknown) for _, unknown in seen])
 
     with ThreadPoolExecutor(threads) as pool:
-        chunks = _chunks(runs)
+        parts = (runs[at : at + CHUNK_RUNS] for at in range(0, len(runs), CHUNK_RUNS))
+        chunks = (Job(0, part.start, len(part)) for part in parts)
         while batch := list(itertools.islice(chunks, threads)):
             for counted, unknown in pool.map(work, batch):
                 tables += counted
@@ -63,11 +64,6 @@ def count(
                 progress(sum(job.num_runs for job in batch) * num_points)
     by_event = [[Counts(*(Table(*table) for table in three)) for three in of_pairs] for of_pairs in tables.tolist()]
     return Counted(by_event, cut_off.tolist())
-
-
-def _chunks(runs: range) -> Iterator[Job]:
-    parts = (runs[at : at + CHUNK_RUNS] for at in range(0, len(runs), CHUNK_RUNS))
-    return (Job(0, part.start, len(part)) for part in parts)
 
 
 def _events(experiment: Experiment, points: Points, job: Job) -> tuple[np.ndarray, np.ndarray]:

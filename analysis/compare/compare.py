@@ -211,9 +211,10 @@ def compare(
     seen = compared[0]
     named = [(label, baseline, found) for label, found in zip(others, seen, strict=True)]
     alone, compared[0] = separately.compared(experiment, _seen(plan, counted), named, threads, solving)
+    broke = any(each.p_variant or each.p_baseline for each in seen)
     all_losing = data_loss_invariants(model)
     for i in map(events.index, all_losing):  # an invariant that every loss breaks has the probability of data loss
-        if len(all_losing) == 1 or (_broke(seen) and compared[i] == seen):
+        if len(all_losing) == 1 or (broke and compared[i] == seen):
             compared[i] = compared[0]
     by_variant = zip(others, zip(*compared, strict=True), strict=True)
     return Result(
@@ -241,10 +242,6 @@ def _small_cases(plan: Plan, data_loss: dict[str, Comparison]) -> dict[str, Smal
     on = plan.variants[0].point.values
     off = {each.label: each.point.values.items() - on.items() for each in plan.variants[1:]}
     return losing(plan.experiment.model, {label: dict(off[label]) for label in off if not data_loss[label].p_variant})
-
-
-def _broke(found: Sequence[Comparison]) -> bool:
-    return any(each.p_variant or each.p_baseline for each in found)
 
 
 def _seen(plan: Plan, counted: common_random_numbers.Counted) -> dict[str, separately.Seen]:

@@ -40,8 +40,7 @@ class Components(NamedTuple):
 
 def components(chain: Chain) -> Components:
     """The strongly connected components of a chain."""
-    states, first = _components(chain.first, chain.target)
-    return Components(states, first)
+    return Components(*_components(chain.first, chain.target))
 
 
 def visits(chain: Chain, parts: Components, stop: np.ndarray | None = None) -> np.ndarray:

@@ -15,16 +15,16 @@ from quorisk.kernels.stepper import stepper
 def compiled_for(model: Model, template: Any, allocates: bool = True, **others: Any) -> Any:
     """Compiles a template for Python to call, with those functions and `others` as globals; its code is kept on disk.
     `allocates` is as for `bind`."""
-    return bind(template, model.name, kept_for=model.name, allocates=allocates, **_functions(model), **others)
-
-
-@cache
-def _functions(model: Model) -> dict[str, Any]:
-    return {
+    return bind(
+        template,
+        model.name,
+        kept_for=model.name,
+        allocates=allocates,
         **stepper(model)._asdict(),
         **store_functions(model),
         **step_functions(model),
-        "representative": representative_function(model),
-        "data_loss": data_loss_mask(model),
-        "num_invariants": len(model.invariants),
-    }
+        representative=representative_function(model),
+        data_loss=data_loss_mask(model),
+        num_invariants=len(model.invariants),
+        **others,
+    )

@@ -44,7 +44,6 @@ STATE_BYTES, TRANSITION_BYTES = 116, 28
 """Bytes by state and by transition of the arrays here and of solving them; the states themselves come on top."""
 NEVER = 1 << 14
 """The cost of what cannot happen."""
-MOST_CYCLE = absorption.MAX_COMPONENT
 FAR = 0.5
 """B/F below which it is worth while to hurry runs that leave a head."""
 _ROOM = 1 << 25
@@ -112,15 +111,17 @@ class Head:
         self._store = Store(model, self.odds.params, memory_bytes, STATE_BYTES)
         self.successors = successors_of(model, self.odds, self._store.kept)
         self.arrays = _empty(len(self._store.kept.rows), memory_bytes // TRANSITION_BYTES)
-        self._transitions, self.stopped_by = 0, ""
+        self.transitions, self.stopped_by = 0, ""
+        """Number of transitions, those between the same two states in different levels counted separately; and the
+        reason why it grows no further, as in `Solved`."""
         choices = model.initial_choices(self.odds.params)
-        places, self._count = self._store.begin()
+        places, self.num_states = self._store.begin()
         if len(places) < choices:
             raise MemoryError("the initial states do not fit")
         np.add.at(self.arrays.initial, places, 1.0 / choices)
-        self.arrays.cost[: self._count] = self.arrays.due[: self._count] = 0
-        self.arrays.leaves[: self._count] = 1.0
-        self.arrays.ends[: self._count] = UNFINISHED
+        self.arrays.cost[: self.num_states] = self.arrays.due[: self.num_states] = 0
+        self.arrays.leaves[: self.num_states] = 1.0
+        self.arrays.ends[: self.num_states] = UNFINISHED
         self.cost = -1
 
     @property
@@ -129,29 +130,19 @@ class Head:
         return self._store.kept
 
     @property
-    def num_states(self) -> int:
-        """Number of states."""
-        return self._count
-
-    @property
     def is_full(self) -> bool:
         """Whether it has stopped growing, though there are more paths."""
         return self.stopped_by != ""
 
     @property
-    def transitions(self) -> int:
-        """Number of transitions; those between the same two states in different levels count separately."""
-        return self._transitions
-
-    @property
     def num_bytes(self) -> int:
         """Memory that it takes, in bytes."""
-        return self._count * self._store.state_bytes + self._transitions * TRANSITION_BYTES
+        return self.num_states * self._store.state_bytes + self.transitions * TRANSITION_BYTES
 
     @property
     def next_cost(self) -> int:
         """Cost of the cheapest path that is not followed yet; NEVER if there is none."""
-        return int(self.arrays.due[: self._count].min())
+        return int(self.arrays.due[: self.num_states].min())
 
     def state(self, place: int) -> Any:
         """Returns the state of number `place`, for plain Python."""
@@ -164,22 +155,22 @@ class Head:
         `progress(states, transitions)` is called now and then.
         """
         level = self.next_cost
-        if self.stopped_by == STOPPED_BY_SIZE and self._transitions <= most_transitions:
+        if self.stopped_by == STOPPED_BY_SIZE and self.transitions <= most_transitions:
             self.stopped_by = ""
         if level == NEVER or self.is_full:
             return False
         place, status, stopped_by = 0, ENDED, STOPPED_BY_MEMORY
-        while place < self._count and status != FULL:
-            stop = min(self._count, place + SLICE)
+        while place < self.num_states and status != FULL:
+            stop = min(self.num_states, place + SLICE)
             given = self.successors, level, self.kept, self.arrays, place, stop
-            status, place, self._count, self._transitions = _expand(*given, self._count, self._transitions)
-            status = self._store.make_room(status, self._count)
-            if self.num_bytes <= self._memory_bytes and self._transitions > most_transitions:
+            status, place, self.num_states, self.transitions = _expand(*given, self.num_states, self.transitions)
+            status = self._store.make_room(status, self.num_states)
+            if self.num_bytes <= self._memory_bytes and self.transitions > most_transitions:
                 stopped_by = STOPPED_BY_SIZE
-            if self.num_bytes > self._memory_bytes or self._transitions > most_transitions:
+            if self.num_bytes > self._memory_bytes or self.transitions > most_transitions:
                 status = FULL
             if progress:
-                progress(self._count, self._transitions)
+                progress(self.num_states, self.transitions)
         self.stopped_by = stopped_by if status == FULL and self.next_cost != NEVER else ""
         self.cost = level - 1 if self.is_full else level
         return not self.is_full
@@ -189,20 +180,20 @@ class Head:
 
         Unless `wholly`, `broken` leaves out invariants whose breach is no data loss: each takes as long as all else.
         """
-        chain = _chain(self.arrays, self._count, self._transitions)
+        chain = _chain(self.arrays, self.num_states, self.transitions)
         parts = absorption.components(chain)
-        if parts.largest > MOST_CYCLE:
+        if parts.largest > absorption.MAX_COMPONENT:
             return None
         visits = absorption.visits(chain, parts)
         absorption.check(chain, visits, self.model.name)
-        inside, ends, leaves = visits[:-1], chain.ends[:-1], self.arrays.leaves[: self._count]
+        inside, ends, leaves = visits[:-1], chain.ends[:-1], self.arrays.leaves[: self.num_states]
         chosen = [(i, each) for i, each in enumerate(self.model.invariants) if wholly or each.data_loss]
         flows = np.where((ends[:-1] == UNFINISHED) & (leaves > 0.0), inside[:-1], 0.0) * leaves
         bounds = self._bounds(flows)
         return Solved(
             cost=self.cost,
-            states=self._count,
-            transitions=self._transitions,
+            states=self.num_states,
+            transitions=self.transitions,
             complete=self.next_cost == NEVER,
             lost=float(inside[ends == LOST].sum()),
             leaves=float(visits[-1]),
@@ -240,7 +231,11 @@ def compile_common(model: Model, point: Point) -> None:
 def _chain(arrays: Arrays, count: int, transitions: int) -> Chain:
     """Returns a head as a chain with two more states: the end of a lifetime and, last, all that is outside."""
     source, target, p = (each[:transitions] for each in (arrays.source, arrays.target, arrays.p))
-    first, target, p = _by_source(source, target, p, arrays.expires[:count], arrays.leaves[:count])
+    return with_ends(arrays, count, *_by_source(source, target, p, arrays.expires[:count], arrays.leaves[:count]))
+
+
+def with_ends(arrays: Arrays, count: int, first: np.ndarray, target: np.ndarray, p: np.ndarray) -> Chain:
+    """Returns the chain of a head's first `count` states and those two, with these transitions."""
     nothing = np.zeros(2)
     return Chain(
         initial=np.append(arrays.initial[:count], nothing),

@@ -7,7 +7,6 @@ in the place of r and f, a step of action k that loses m of n members has the od
 f[k, n, m], and a state's odds add up to 1 again: products and quotients of positive numbers alone.
 """
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,13 +14,13 @@ from numba import njit
 
 from quorisk.kernels.engines.points import Point
 from quorisk.kernels.keeping import kept
-from quorisk.kernels.model import HORIZON, LOST, UNFINISHED, Model
+from quorisk.kernels.model import LOST, UNFINISHED, Model
 from quorisk.kernels.ops import popcount
 from quorisk.kernels.states import absorption
 from quorisk.kernels.states.absorption import Components
 from quorisk.kernels.states.by_address import in_memory
 from quorisk.kernels.states.chain import Chain
-from quorisk.kernels.states.head import Head
+from quorisk.kernels.states.head import Head, with_ends
 from quorisk.kernels.states.odds import Odds, odds_of
 from quorisk.kernels.states.store import ENDED, FULL, MOST_SUCCESSORS, keep_row
 from quorisk.kernels.states.successors import ANY_COST, successors
@@ -65,7 +64,8 @@ class Moves(NamedTuple):
 
 def moves_of(head: Head, num_states: int) -> Moves:
     """Lists the steps of a head, which has `num_states` states."""
-    first, columns = np.zeros(num_states + 3, np.int64), _columns(2 * head.transitions + 2 * MOST_SUCCESSORS)
+    first, room = np.zeros(num_states + 3, np.int64), 2 * head.transitions + 2 * MOST_SUCCESSORS
+    columns = [np.empty(room, kind) for kind in (np.int32, np.float64, np.int16, np.int8, np.int8)]
     place, end, status = 0, 0, ENDED
     while place < num_states:
         given = head.successors, head.kept, head.arrays, first, *columns
@@ -74,16 +74,7 @@ def moves_of(head: Head, num_states: int) -> Moves:
             columns = [np.concatenate([each[:end], np.empty_like(each)]) for each in columns]
     first[num_states + 1 :] = end
     target, p, action, size, lost = (each[:end].copy() for each in columns)
-    nothing = np.zeros(2)
-    chain = Chain(
-        initial=np.append(head.arrays.initial[:num_states], nothing),
-        first=first,
-        target=target,
-        p=p,
-        total_rate=np.zeros(num_states + 2),
-        broken=np.append(head.arrays.broken[:num_states], nothing.astype(np.int64)),
-        ends=np.append(head.arrays.ends[:num_states], np.full(2, HORIZON, np.int8)),
-    )
+    chain = with_ends(head.arrays, num_states, first, target, p)
     source = np.repeat(np.arange(num_states + 2, dtype=np.int32), np.diff(first))
     return Moves(chain, absorption.components(chain), source, action, size, lost, head.odds)
 
@@ -108,10 +99,6 @@ def lost_and_left(moves: Moves, chain: Chain) -> tuple[float, float]:
     """Returns the probabilities that a run loses data inside the head, and that it leaves; `chain` has these steps."""
     visits = absorption.visits(chain, moves.parts)
     return float(visits[moves.is_lost].sum()), float(visits[-1])
-
-
-def _columns(room: int) -> Sequence[np.ndarray]:
-    return [np.empty(room, kind) for kind in (np.int32, np.float64, np.int16, np.int8, np.int8)]
 
 
 @kept

@@ -29,7 +29,6 @@ from quorisk.kernels.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from quorisk.analysis.compare.compare import Plan
     from quorisk.analysis.experiment.config import Experiment
 
 
@@ -196,7 +195,11 @@ def compare_verb(
     plan = compare.ablation(changed) if ablation else compare.vary(changed, vary)
     tell_idle(plan.experiment, strict)
     tell_notes(plan.experiment)
-    _compare_variants(plan, cores, as_json)
+    from quorisk.command import bars, show, show_compare
+
+    with bars.estimate_bar(compare.num_runs(plan)) as (progress, solving):
+        result = compare.compare(plan, cores, progress, solving)
+    reply(as_json, result, lambda: show_compare.compare(result, show.console()))
 
 
 def _compare_years(each: "Mapping[str, Experiment]", strict: bool, cores: int, as_json: bool) -> None:
@@ -210,15 +213,6 @@ def _compare_years(each: "Mapping[str, Experiment]", strict: bool, cores: int, a
         weigher = Weigher(MEMORY, cores, tell)
         found = {label: wholes(experiment, weigher)[0] for label, experiment in each.items()}
     reply(as_json, by_variant(found), lambda: show_year.variants(found, show.console()))
-
-
-def _compare_variants(plan: "Plan", cores: int, as_json: bool) -> None:
-    from quorisk.analysis.compare import compare
-    from quorisk.command import bars, show, show_compare
-
-    with bars.estimate_bar(compare.num_runs(plan)) as (progress, solving):
-        result = compare.compare(plan, cores, progress, solving)
-    reply(as_json, result, lambda: show_compare.compare(result, show.console()))
 
 
 @app.command("trace")

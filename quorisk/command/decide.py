@@ -77,6 +77,7 @@ def recommend_verb(
     from quorisk.analysis.decision.weigh import Weigher
     from quorisk.command import bars, show_comment, show_decision
     from quorisk.kernels.cores import num_cores
+    from quorisk.plots.comment import Sweep
 
     memory_bytes = explore.parse_memory(memory)
     with bars.status_with_designs() as (tell, known):
@@ -94,7 +95,8 @@ def recommend_verb(
         more += ["--break-even-s", f"{max(10 * within_s, recommend.ALL_WITHIN_S):g}"]
     reply(as_json, recommend.as_json(advice), lambda: show_decision.recommend(advice, experiment, more, details))
     if markdown:
-        show_comment.write(markdown, show_comment.of_advice(advice), [*advice.words.flips, *advice.words.sentences])
+        sweep = Sweep(advice.designs, advice.target)
+        show_comment.write(markdown, sweep, [*advice.words.flips, *advice.words.sentences])
     if fail_on_target and not advice.choice:
         raise typer.Exit(TARGET_MISSED)
 

@@ -89,21 +89,14 @@ def merge_verb(
     from quorisk.sparkjobs.union import union
 
     if all(map(clusters.is_of_clusters, folders)):
-        _merge_clusters(folders, out, as_json)
-        return
+        from quorisk.analysis.cluster import answer
+        from quorisk.command import show_cluster
 
+        found, confidence = clusters.union(folders, out)
+        reply(as_json, answer.as_json(found), lambda: show_cluster.show(found, confidence, show.console()))
+        return
     summary = union(folders, out, show.console(stderr=True))
     reply(as_json, {"out": str(out), **summary._asdict()}, lambda: typer.echo(f"{_size(summary)}: {out}"))
-
-
-def _merge_clusters(folders: list[Path], out: Path, as_json: bool) -> None:
-    """Merges folders of `quorisk cluster`."""
-    from quorisk.analysis.cluster import answer
-    from quorisk.command import show, show_cluster
-    from quorisk.sparkjobs import clusters
-
-    found, confidence = clusters.union(folders, out)
-    reply(as_json, answer.as_json(found), lambda: show_cluster.show(found, confidence, show.console()))
 
 
 @app.command("plot")

@@ -7,18 +7,12 @@ from pathlib import Path
 from quorisk.analysis.decision import frames
 from quorisk.analysis.decision.advice import recommend
 from quorisk.analysis.decision.designs import designs, measure_of
-from quorisk.analysis.decision.recommend import Advice
 from quorisk.analysis.statistics.sequential import simultaneous
 from quorisk.plots.comment import Sweep, comment
 from quorisk.plots.ranking import ranking_figure
 from quorisk.plots.style import save
 from quorisk.say import choose, text
 from quorisk.sparkjobs import files
-
-
-def of_advice(advice: Advice) -> Sweep:
-    """Returns the designs of a recommendation."""
-    return Sweep(advice.designs, advice.target)
 
 
 def write(

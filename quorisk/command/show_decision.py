@@ -14,7 +14,7 @@ from quorisk.analysis.decision.flips import is_flip
 from quorisk.analysis.decision.recommend import Advice
 from quorisk.analysis.decision.summary import summary
 from quorisk.analysis.experiment.config import Experiment
-from quorisk.command.show import console
+from quorisk.command.show import console, make_table
 from quorisk.say import numbers, text
 
 MOST_LINES, _A_SCREEN = 40, 5
@@ -208,10 +208,7 @@ def diff(found: Diff, invariant: str) -> None:
 
 
 def _changes(changes: Sequence[Change], physical: bool, out: Console) -> None:
-    table = Table()
-    table.add_column("configuration", overflow="fold")
-    for heading in ("before", "after", "difference", ""):
-        table.add_column(heading, justify="right", overflow="fold")
+    table = make_table("configuration", "before", "after", "difference", "")
     for each in changes[:MOST_LINES]:
         span = numbers.span(each.difference_low, each.difference_high, numbers.signed)
         difference = f"{numbers.signed(each.difference)} {span}"

@@ -7,7 +7,7 @@ from rich.markup import escape
 
 from quorisk.analysis.decision.depends import Yearly
 from quorisk.analysis.rates.elasticities import LIFETIME
-from quorisk.analysis.rates.sensitivity import UNKNOWN, Path, Sensitivity
+from quorisk.analysis.rates.sensitivity import UNKNOWN, Sensitivity
 from quorisk.command import show, show_year
 from quorisk.say import elasticities, numbers
 from quorisk.say.quantities import say_rate, say_time
@@ -118,11 +118,8 @@ def _losing_run(found: Sensitivity, out: Console) -> None:
         )
         out.print(escape(f"What losses are made of, by the faults that were met: {parts}."), soft_wrap=True)
     if found.likeliest_path:
-        _path(found.likeliest_path, out)
-
-
-def _path(path: Path, out: Console) -> None:
-    out.print(f"The likeliest path to a loss, {numbers.share(path.share)} of them:")
-    for line in elasticities.path(path.steps):
-        out.print(escape(f"  {line}"), soft_wrap=True)
-    out.print(escape(f"  {path.verdict}"), soft_wrap=True)
+        path = found.likeliest_path
+        out.print(f"The likeliest path to a loss, {numbers.share(path.share)} of them:")
+        for line in elasticities.path(path.steps):
+            out.print(escape(f"  {line}"), soft_wrap=True)
+        out.print(escape(f"  {path.verdict}"), soft_wrap=True)
