@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from quorisk.analysis.decision import verdict
 from quorisk.analysis.decision.designs import Design, designs
-from quorisk.analysis.decision.flips import FLIP, MOST, NARROW, flip
+from quorisk.analysis.decision.flips import FLIP, MOST, NARROW, NONE, Flip, flip
 from quorisk.analysis.decision.levers import PER_YEAR, Lever, is_off, levers, scaled
 from quorisk.analysis.decision.pace import Pace
 from quorisk.analysis.decision.weigh import OutOfTime, Weigher
@@ -28,32 +28,13 @@ _NARROW_BY_RUNS = 1.2
 intervals do."""
 
 
-class BreakEven(NamedTuple):
-    """A value of a figure at which the choice flips."""
-
-    lever: Lever
-    chosen: str
-    instead: str
-    """The designs chosen with the figure as it is, and beyond; empty if no design meets the targets there."""
-    before: float
-    beyond: float
-    """The figure: with the first the choice is as it is, with the second another. Both have been run."""
-
-    def told(self) -> str:
-        """Returns where the choice flips, in a sentence."""
-        lever, none = self.lever, "no design meets the targets"
-        side = "up" if self.beyond > lever.value else "down"
-        there, still = self.instead or none, f"still {self.chosen}" if self.chosen else none
-        name, now = lever.name + ("" if lever.own[1] == PER_YEAR else " at"), f"{side} from {lever.said(lever.value)}"
-        return f"{FLIP}{name} {lever.said(self.beyond)} ({now}): {there}; with {lever.said(self.before)}, {still}."
-
-
 class Search(NamedTuple):
     """Results of scaling some figures."""
 
     chosen: str | None
     """The design chosen with the figures as they are; None if there was no time to find it."""
-    found: list[BreakEven]
+    found: list[tuple[Lever, Flip]]
+    """The flips, by values of the figures."""
     tried: list[Lever]
     untried: list[Lever]
     """Figures not tried, as time was up, or rates would get too different to be drawn exactly."""
@@ -63,9 +44,9 @@ class Search(NamedTuple):
 
     def told(self) -> list[str]:
         """Returns what was found, in sentences."""
-        flipped = {each.lever for each in self.found}
+        flipped = {lever for lever, _ in self.found}
         names = tuple(dict.fromkeys(lever.name for lever in self.tried if lever not in flipped))
-        sentences = [each.told() for each in self.found]
+        sentences = [self._flips(*each) for each in self.found]
         if names:
             sentences.append(f"These change nothing if scaled up or down by {MOST:g}: {'; '.join(names)}.")
         if self.off:
@@ -78,22 +59,26 @@ class Search(NamedTuple):
             sentences.append(f"Not tried: {named}.")
         return sentences
 
+    def _flips(self, lever: Lever, found: Flip) -> str:
+        side = "up" if found.beyond > lever.value else "down"
+        there, still = found.instead or NONE, f"still {self.chosen}" if self.chosen else NONE
+        name, now = lever.name + ("" if lever.own[1] == PER_YEAR else " at"), f"{side} from {lever.said(lever.value)}"
+        return f"{FLIP}{name} {lever.said(found.beyond)} ({now}): {there}; with {lever.said(found.before)}, {still}."
+
 
 def break_even(
-    experiment: Experiment, lever: Lever, choose: Callable[[Experiment, str], str], narrow: float = NARROW
-) -> Iterator[BreakEven]:
+    experiment: Experiment, lever: Lever, choose: Callable[[Experiment], str], chosen: str, narrow: float = NARROW
+) -> Iterator[Flip]:
     """Yields the nearest flip above and below, where there is one within a factor of `flips.MOST`: at once by that
     factor, as each try takes its time, so that a choice which is the same again there is not seen to flip on the way.
 
-    `choose` names the design that is chosen of an experiment, or none (an empty text). Its second argument is the one
-    chosen now, which stands as long as losses do not tell it from the first. Raises RateError where rates get too
-    different to be drawn exactly.
+    `choose` names the design that is chosen of an experiment, or none (an empty text); `chosen` is that of this one.
+    Raises RateError where rates get too different to be drawn exactly.
     """
-    chosen = choose(experiment, "")
     for step in (MOST, 1.0 / MOST):
-        if found := flip(lambda factor: choose(scaled(experiment, lever, factor), chosen), chosen, step, narrow):
+        if found := flip(lambda factor: choose(scaled(experiment, lever, factor)), chosen, step, narrow):
             before, beyond = (lever.scaled(lever.value, factor) for factor in (found.before, found.beyond))
-            yield BreakEven(lever, chosen, found.instead, before, beyond)
+            yield Flip(found.instead, before, beyond)
 
 
 def search(
@@ -110,25 +95,28 @@ def search(
     weigher.deadline = time.monotonic() + within_s
     weighed = can_be_chosen(designs(rows))
     pace = Pace(1)
+    chosen: str | None = None
+    found: list[tuple[Lever, Flip]] = []
+    done: list[Lever] = []
 
-    def choose(there: Experiment, now: str) -> str:
+    def choose(there: Experiment) -> str:
+        now = chosen or ""  # which stands as long as losses do not tell it from the first
         picked = verdict.chosen(designs(weigher.renewed(rows, experiment, there, weighed)), target, now)
         if there.points is not experiment.points:  # else only scenarios happen more often, which takes no time
             pace.took(picked != now)
         return picked
 
-    chosen, found = None, []
-    done: list[Lever] = []
     with suppress(OutOfTime):
         weigher.say("before break-even points: ", pace)
-        chosen = choose(experiment, "")
+        chosen = choose(experiment)
         narrow = _NARROW_BY_RUNS if weigher.num_estimated else NARROW
         pace = Pace(0, math.ceil(math.log2(math.log(MOST) / math.log(narrow))))
         for number, lever in enumerate(tried, 1):
             pace.left = 2 * sum(each.own[1] != PER_YEAR for each in tried[number - 1 :])  # the others take no time
             weigher.say(f"break-even of {lever.key} ({number} of {len(tried)}): ", pace)
             with suppress(RateError):
-                found += list(break_even(experiment, lever, choose, NARROW if lever.own[1] == PER_YEAR else narrow))
+                apart = NARROW if lever.own[1] == PER_YEAR else narrow
+                found += [(lever, each) for each in break_even(experiment, lever, choose, chosen, apart)]
                 done.append(lever)
     untried = [each for each in tried if each not in done]
     return Search(chosen, found, done, untried, off, bool(experiment.scenarios))

@@ -18,7 +18,7 @@ NARROW = 1.05
 FLIP = "With "
 """The beginning of a sentence that says where the choice flips."""
 _MOST_ROWS, _MOST_SETTINGS = 2_000, 12
-_NONE = "no design meets the targets"
+NONE = "no design meets the targets"
 
 
 class Flip(NamedTuple):
@@ -28,7 +28,7 @@ class Flip(NamedTuple):
     """The design chosen beyond; empty if no design meets the targets there."""
     before: float
     beyond: float
-    """Factors of the figure: with the first the choice is as it is, with the second another one."""
+    """Factors of the figure, or its values: with the first the choice is as it is, with the second another one."""
 
 
 def flip(choose: Callable[[float], str], chosen: str, step: float, narrow: float = NARROW) -> Flip | None:
@@ -73,7 +73,7 @@ def told(rows: pd.DataFrame, found: Sequence[Design], target: float) -> list[str
 
         said += _sides(text.cause(scenario), 1.0, chosen, by, " times as often")
     if _scenarios(rows) and not chosen and len(said) == 1:
-        said.append(f"Any one scenario {MOST:g} times less often: still {_NONE}.")
+        said.append(f"Any one scenario {MOST:g} times less often: still {NONE}.")
     return said + (list(_settings(rows, chosen, target)) if len(found) > 1 else [])
 
 
@@ -98,7 +98,7 @@ def _sides(what: str, value: float, chosen: str, by: Callable[[float], str], uni
     for step in (STEP, 1.0 / STEP):
         if found := flip(by, chosen, step):
             beyond, before = (numbers.number(value * factor) for factor in (found.beyond, found.before))
-            yield f"{FLIP}{what} {beyond}{unit}: {found.instead or _NONE}; with {before}, still {chosen or _NONE}."
+            yield f"{FLIP}{what} {beyond}{unit}: {found.instead or NONE}; with {before}, still {chosen or NONE}."
 
 
 def _settings(rows: pd.DataFrame, chosen: str, target: float) -> Iterator[str]:
@@ -115,4 +115,4 @@ def _settings(rows: pd.DataFrame, chosen: str, target: float) -> Iterator[str]:
     for instead, settings in by_choice.items():
         if instead != chosen:
             named = " or ".join(text.settings(setting, faults) for setting in settings)
-            yield f"If there were only {named}: {instead or _NONE}."
+            yield f"If there were only {named}: {instead or NONE}."

@@ -11,6 +11,7 @@ from quorisk.analysis.experiment.grid import GridPoint
 from quorisk.analysis.experiment.identity import point_id
 from quorisk.analysis.experiment.known import value_in
 from quorisk.analysis.experiment.placed import TABLE, Placed, is_key
+from quorisk.analysis.rates.draws import with_values
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.rule import loss_names
 from quorisk.say import numbers, text
@@ -210,12 +211,8 @@ def scaled(experiment: Experiment, lever: Lever, factor: float) -> Experiment:
         if _owner(experiment, each, key) != scenario:
             return each
         point, value = each.point, _value(each, key)
-        if key == LIFETIME:
-            point = point._replace(lifetime=lever.scaled(value, factor) if value < math.inf else value)
-        elif key.startswith(FAULTS):
-            point = point.with_p_lost(key.removeprefix(FAULTS), lever.scaled(value, factor))
-        else:
-            point = point._replace(rates={**point.rates, key.removeprefix("rates."): lever.scaled(value, factor)})
+        value = lever.scaled(value, factor)
+        point = point._replace(lifetime=value) if key == LIFETIME else with_values(point, {key: value})
         return each._replace(point=point, point_id=point_id(experiment.model, point))
 
     return experiment._replace(points=tuple(map(moved, experiment.points)))

@@ -10,7 +10,7 @@ from quorisk.analysis.cluster.figures import COLUMNS, ENDS
 from quorisk.analysis.cluster.joined import worst_clusters
 from quorisk.analysis.decision import breakeven, verdict
 from quorisk.analysis.decision.advice import Recommendation, recommend
-from quorisk.analysis.decision.breakeven import BreakEven, Search
+from quorisk.analysis.decision.breakeven import Search
 from quorisk.analysis.decision.designs import Design, designs, loses_at_least
 from quorisk.analysis.decision.doubt import SURE, Doubt, doubt, of_draws
 from quorisk.analysis.decision.judging import MEETS
@@ -149,7 +149,13 @@ def as_json(advice: Advice) -> dict[str, Any]:
         "reasons": advice.words.sentences,
         "changes_it": advice.words.flips,
         "doubt": advice.doubt.as_json() if advice.doubt else None,
-        "break_even": [_break_even(each) for each in advice.search.found],
+        "break_even": [
+            {
+                **{"key": lever.key, "value": lever.value, "value_before": flip.before, "value_beyond": flip.beyond},
+                "instead": flip.instead or None,
+            }
+            for lever, flip in advice.search.found
+        ],
         "scaled": [lever.key for lever in advice.search.tried],
         "switched_off": [lever.key for lever in advice.search.off],
         "scope": advice.scope.as_json(),
@@ -161,12 +167,6 @@ def _first(advice: Advice) -> dict[str, Any]:
     about years."""
     design = (advice.choice or advice.designs)[0]
     return told(design, advice.confidence).as_json() if "parts" in design.worst else {}
-
-
-def _break_even(found: BreakEven) -> dict[str, Any]:
-    key, value = found.lever.key, found.lever.value
-    sides = {"value_before": found.before, "value_beyond": found.beyond}
-    return {"key": key, "value": value, **sides, "instead": found.instead or None}
 
 
 def _design(design: Design, advice: Advice, is_chosen: bool) -> dict[str, Any]:

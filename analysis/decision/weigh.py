@@ -96,11 +96,6 @@ class Weigher:
         """Sizes and faults of those, by scenario, whatever the variant: see MOST_TRIES."""
 
     @property
-    def num_solved(self) -> int:
-        """Configurations whose chains were solved."""
-        return len(self._solved)
-
-    @property
     def num_estimated(self) -> int:
         """Configurations that were estimated."""
         return len(self._known)

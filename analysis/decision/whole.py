@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from quorisk.analysis.cluster.answer import Answer
-from quorisk.analysis.cluster.figures import ENDS, Cause, Figure
+from quorisk.analysis.cluster.figures import Cause, Figure
 from quorisk.analysis.cluster.joined import columns, is_replaced
 from quorisk.analysis.decision import years
 from quorisk.analysis.decision.designs import Design, designs
@@ -93,7 +93,7 @@ def told(design: Design, confidence: float) -> Whole:
     }
     of_cluster = [worst["any_loss_method"]] if design.is_clustered else []
     method = " and ".join(dict.fromkeys([*of_cluster, *(row["method"] for row in counted.values())]))
-    p_any, incidents, entries = (_figure(worst, name, method) for name in ("p_any", "incidents", "entries"))
+    p_any, incidents, entries = (Figure(*years.ends(worst, name), method) for name in ("p_any", "incidents", "entries"))
     either = {fates: worst[f"p_any_{fates}"] for fates in FATES if f"p_any_{fates}" in worst}
     return Whole(design.settings, p_any, incidents, entries, either, design.by_cause, counted, confidence)
 
@@ -163,7 +163,7 @@ def _with_rows(answer: Answer, rows: Sequence[Mapping[str, Any]], experiment: Ex
     parts, losses = {row[SCENARIO]: years.part_of(row) for row in here if row["incident"]}, answer.losses
     method = " and ".join(dict.fromkeys([losses.p_any.method, *(row["method"] for row in here if row["incident"])]))
     year = years.added(here)
-    p_any, often, entries = (_figure(year, name, method) for name in ("p_any", "incidents", "entries"))
+    p_any, often, entries = (Figure(*years.ends(year, name), method) for name in ("p_any", "incidents", "entries"))
     ten_years = yearly.Ends(*(10.0 * rate for rate in yearly.incidents(parts.values())))
     in_ten = yearly.p_any(ten_years, yearly.Ends(*losses.p_any_in_ten_years[:3]))
     by_cause = {cause: each.incidents for cause, each in losses.by_cause.items()}
@@ -178,8 +178,3 @@ def _with_rows(answer: Answer, rows: Sequence[Mapping[str, Any]], experiment: Ex
     )
     assumed = f"Sizes of incidents are those of the cluster alone, without what {' and '.join(parts)} may lose at once"
     return answer._replace(losses=joined, assumptions=(*answer.assumptions, assumed))
-
-
-def _figure(row: Mapping[str, Any], name: str, method: str) -> Figure:
-    value, low, high = (row[f"{name}{end}"] for end in ENDS)
-    return Figure(value, low, high, method)

@@ -38,7 +38,7 @@ def added(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     counted = {name: sum(row[name] for row in rows) for name in COUNTED}
     clustered = "any_loss" in first and first.get("invariant", text.ANY_LOSS) == text.ANY_LOSS
     parts = [part_of(row) for row in rows if not clustered or row["incident"]]
-    of_cluster = {name: _ends(first, name) if clustered else NOTHING for name in COLUMNS}
+    of_cluster = {name: ends(first, name) if clustered else NOTHING for name in COLUMNS}
     rate, lost = incidents(parts), losses(parts)
     found: dict[str, Any] = _columns("p_any", p_any(rate, of_cluster["any_loss"]))
     found |= _columns("incidents", of_cluster["incidents"].plus(rate))
@@ -46,14 +46,15 @@ def added(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     if is_open(parts):
         either = {fates: p_any(incidents(parts, fates), of_cluster["any_loss"]).value for fates in FATES}
         found |= {f"p_any_{fates}": value for fates, value in either.items()}
-    found |= dict(zip(SUMMED, _ends(found, "p_any" if clustered else "entries"), strict=True))
+    found |= dict(zip(SUMMED, ends(found, "p_any" if clustered else "entries"), strict=True))
     if clustered:
         found |= _sizes(first, rate)
         counted["losses"] = max(counted["losses"], math.ceil(min(found["p"], 1.0)))
     return {**first, **counted, **found, "yearly": True}
 
 
-def _ends(row: Mapping[str, Any], name: str) -> Ends:
+def ends(row: Mapping[str, Any], name: str) -> Ends:
+    """Returns a figure of a row with the ends of its interval."""
     return Ends(*(row[f"{name}{end}"] for end in ENDS))
 
 

@@ -3,7 +3,7 @@
 import difflib
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -47,27 +47,19 @@ def flatten(document: Mapping[str, Any], keys: Mapping[str, Key]) -> dict[str, A
         if not isinstance(content, dict):
             raise ConfigError(f"{table} = {show(content)}: a table, [{table}]")
         if table not in READERS:
-            dotted = _dotted(content) if table in ("grid", "scenarios") else _opened(table, content, keys)
-            flat |= {f"{table}.{key}": value for key, value in dotted}
+            flat |= _dotted(table, content, keys)
     return flat
 
 
-def _dotted(table: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
-    """Keys and values of a table, those of tables inside it as dotted keys."""
-    for key, value in table.items():
-        if isinstance(value, dict) and not is_stated(value):
-            yield from ((f"{key}.{inner}", v) for inner, v in _dotted(value))
-        else:
-            yield key, value
-
-
-def _opened(table: str, content: Mapping[str, Any], keys: Mapping[str, Key]) -> Iterable[tuple[str, Any]]:
-    """Keys and values of a table; a cluster's own name, such as min.insync.replicas, is read as tables inside it."""
+def _dotted(table: str, content: Mapping[str, Any], keys: Collection[str] = ()) -> Iterator[tuple[str, Any]]:
+    """Keys and values of a table, those of tables inside it as dotted keys; so is a cluster's own name read, such as
+    min.insync.replicas. What one of these `keys` has is its value, whatever it is."""
     for key, value in content.items():
-        if isinstance(value, dict) and f"{table}.{key}" not in keys and not is_stated(value):
-            yield from _dotted({key: value})
+        name = f"{table}.{key}"
+        if isinstance(value, dict) and name not in keys and not is_stated(value):
+            yield from _dotted(name, value)
         else:
-            yield key, value
+            yield name, value
 
 
 def _suggest_table(table: str, keys: Mapping[str, Key]) -> str:

@@ -82,7 +82,7 @@ def _of_drives(fleet: Fleet, of: str) -> Iterator[tuple[Observed, Known, str]]:
     days = total(groups)
     last_day = days.first_day + len(days.events) - 1
     source = f"drive statistics of {as_date(days.first_day)} to {as_date(last_day)}"
-    observed = Observed(evidence.DRIVE_FAILURES, days.scaled(DAY_S), source)
+    observed = Observed(evidence.DRIVE_FAILURES, days._replace(exposure=days.exposure * DAY_S), source)
     if of == ANY and len(groups) > 1:
         yield observed, pooled(groups).another(), f"a model that is not among these {len(groups)}"
     else:

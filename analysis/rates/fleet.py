@@ -4,6 +4,7 @@ Drives are independent of each other: parts of a fleet are made apart, each of a
 """
 
 from collections.abc import Iterable, Sequence
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -89,10 +90,7 @@ def added(parts: Iterable[Fleet]) -> Fleet:
 
 def total(groups: Sequence[Drives]) -> Series:
     """Returns all drives' failures and drive-days."""
-    whole = groups[0].series
-    for group in groups[1:]:
-        whole = whole.plus(group.series)
-    return whole
+    return reduce(Series.plus, (group.series for group in groups))
 
 
 def tell_half_days(told: Told, series: Series) -> None:

@@ -29,18 +29,10 @@ class Series(NamedTuple):
 
     def plus(self, other: "Series") -> "Series":
         """Returns the sum of both, day by day."""
-        first = min(self.first_day, other.first_day)
-        last = max(each.first_day + len(each.events) for each in (self, other))
-        events, exposure = np.zeros(last - first), np.zeros(last - first)
-        for each in (self, other):
-            days = slice(each.first_day - first, each.first_day - first + len(each.events))
-            events[days] += each.events
-            exposure[days] += each.exposure
-        return Series(first, events, exposure)
-
-    def scaled(self, factor: float) -> "Series":
-        """Returns the series with its exposure multiplied by `factor`, for another unit."""
-        return self._replace(exposure=self.exposure * factor)
+        both = self, other
+        days = [each.first_day + np.arange(len(each.events)) for each in both]
+        columns = days, [each.events for each in both], [each.exposure for each in both]
+        return series(*map(np.concatenate, columns))
 
 
 class Period(NamedTuple):

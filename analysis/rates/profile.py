@@ -36,13 +36,13 @@ def write(answer: Answer, path: Path, command: str) -> None:
 def written(answer: Answer, command: str, day: date) -> str:
     """Returns the profile's text: the figures that data give, and the name of the profile with all others."""
     base, found = answer.base, [each for each in answer.findings if each.key]
-    keys = [each.key for each in found]
+    names = ", ".join(each.key.partition(".")[2] for each in found)
     lines = [
         f"# Made by `{one_line(command)}`.",
         "# What it does not say is as in the profile that it names: each figure there has its own source.",
         f"protocol = {json.dumps(base.protocol)}",
         f"profile = {json.dumps(base.name)}",
-        f"about = {_string(f'{base.about}; {_names(keys)} from our own data')}",
+        f"about = {_string(f'{base.about}; {names} from our own data')}",
         f"date = {day.isoformat()}",
     ]
     cluster = _of_cluster(answer.findings)
@@ -109,10 +109,6 @@ def _exposure(time_s: float) -> str:
     """A time in a unit in which it has few digits, exact to nine of them."""
     unit, seconds = next((each for each in _UNITS if time_s >= 10 * each[1]), _UNITS[-1])
     return f"{float(f'{time_s / seconds:.9g}'):.10g} {unit}"
-
-
-def _names(keys: Sequence[str]) -> str:
-    return ", ".join(key.partition(".")[2] for key in keys)
 
 
 def _string(text: str) -> str:

@@ -119,11 +119,6 @@ class Identity(NamedTuple):
 IDENTITY_COLUMNS = Identity._fields
 
 
-def identity(row: Mapping[str, Any]) -> Identity:
-    """Returns the identity of a row."""
-    return Identity(**{name: row[name] for name in IDENTITY_COLUMNS})
-
-
 def row(
     identity: Identity,
     model: Model,

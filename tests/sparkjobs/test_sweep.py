@@ -63,7 +63,9 @@ def test_the_rows_of_any_partition_add_up_to_the_same(spark, load):
         for point, row in enumerate(expected.to_pylist()):
             sums = [each.sums for each in done if each.job.point == point]
             tally = read(experiment.model, [sum(column) for column in zip(*sums, strict=True)])
-            again = schema.row(schema.identity(row), experiment.model, 0, tally, AUTO, 0.0)
+            again = schema.row(
+                schema.Identity(*(row[name] for name in schema.IDENTITY_COLUMNS)), experiment.model, 0, tally, AUTO, 0.0
+            )
             assert pa.Table.from_pylist([again | {"stopped": ["runs"]}], schema=schema.SCHEMA).to_pylist() == [row]
         assert {each.attempt for each in done} == {0}
 
