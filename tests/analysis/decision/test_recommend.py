@@ -225,6 +225,7 @@ def test_on_a_cluster_message_loss_is_scaled_with_the_entries_that_few_copies_ar
     advice = advise(load(target), weigher, [key])
     [(lever, found)], now = advice.search.found, advice.search.chosen
     assert found.beyond < lever.value  # the design with fewer copies meets the target if less is lost
+    assert now is not None
     assert (now[:4], found.instead[:4]) == ("WQ 4", "WQ 3")
     sides = (1.05 * found.before, now), (found.beyond / 1.05, found.instead)  # P is told to 1 % there
     for value, chosen in sides:
