@@ -359,7 +359,7 @@ def test_the_page_chooses_last_what_stops_at_any_restart(tab, tmp_path):
 
 
 def same_choices(decision, rows):
-    """What is chosen at targets, each time the same by the page and by the report's rules."""
+    """Choices at targets, each the same by the page and by the report's rules."""
     seen = set()
     for target, p99_ms in itertools.product([0.03, 0.06, 0.1, 0.4, 1.0], [13.0, 25.0, 60.0]):
         given = rows.assign(target=target, wants_write_p99_ms=p99_ms)

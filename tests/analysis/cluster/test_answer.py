@@ -225,7 +225,7 @@ def test_a_restart_stops_writes_where_no_other_node_takes_the_place(nodes, write
 
 
 def test_each_stop_of_a_leader_takes_an_election():
-    """Of each node twelve restarts, a loss and 0.1 outages of its rack a year, whether these take copies or not."""
+    """Each node restarts twelve times, is lost once and has 0.1 outages of its rack a year, with or without copies."""
     cluster = Cluster(30, 3, 3, 1, 1, racks=3, placement=DISTINCT_RACKS, node_loss=1.0, events=(rack_outage(0.1, 0.0),))
     found: list[Any] = [
         availability(cluster, Restarts(12.0), None, Writers(2, math.inf, time)).writing for time in (0.0, 1.5, math.nan)

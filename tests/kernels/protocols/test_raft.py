@@ -217,7 +217,7 @@ def test_an_independent_program_sees_as_many_losses(given, losses, runs):
 
 @pytest.mark.parametrize(("servers", "waiting"), [(1, 1), (2, 1), (3, 2), (5, 4)])
 def test_an_election_begins_with_the_first_timeout(servers, waiting):
-    """Of servers that each wait for one to two seconds: 1.5 s on average."""
+    """The first of servers that each wait for one to two seconds, 1.5 s on average, ends the wait."""
     waits = np.random.default_rng(1).uniform(1.0, 2.0, (40_000, waiting)).min(axis=1)
     assert promises.first_timeout(servers, 1 / 1.5) == pytest.approx(waits.mean(), rel=0.005)
 

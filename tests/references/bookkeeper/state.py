@@ -216,7 +216,7 @@ def acknowledged(confirmed_by: Bookies, constants: Constants) -> bool:
 
 
 def select_ensemble(v: View, old: Ensemble, failed: Bookies) -> Ensemble | None:
-    """Of the valid ensembles the first, or None; if any span racks enough, of those. Sets are in the order of their bit
+    """First valid ensemble, or None; if any span racks enough, the first of those. Sets are in the order of their bit
     masks, and those that are to be lists in lexicographic order."""
     used = frozenset(fragment.ensemble for fragment in v.state.meta_fragments)
     return selected(old, failed, v.state.b_down, used, v.constants)
