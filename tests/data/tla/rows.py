@@ -164,7 +164,7 @@ WRITTEN = (
     in_racks("racks_acks_delayed", (4, 1, 3, 2, 1, 1), 2, ACKS | {"delay_ensemble_change": True}),
     in_racks("racks_ensembles", (4, 1, 2, 2, 1, 1), 2, ENSEMBLES, max_lost=1),
     in_racks("racks_three", (4, 1, 3, 2, 1, 1), 3, ENSEMBLES | ACKS, min_racks=3),
-    in_racks("racks_recovery", (3, 2, 2, 1, 1, 1), 2, ACKS | ENSEMBLES),
+    in_racks("racks_recovery", (2, 2, 2, 1, 1, 1), 2, ACKS | ENSEMBLES),
 )
 GUARDED = (
     servers("guarded_disk", (2, 1), 1, max_disk_losses=1, **SYNCED),

@@ -14,7 +14,7 @@ from tests.analysis.exact import chains as chains_of_points
 from tests.data.tla import chains
 from tests.references import bookkeeper, kafka, kafka_properties, kraft
 from tests.references.kraft.chain import p_loss
-from tests.references.searching import search
+from tests.references.searching import Found, search
 from tests.references.tlc_rows import TLC
 from tests.support import ROOT, point_of, values_of
 
@@ -36,23 +36,25 @@ def rows_of(module: str, most: int) -> list[Any]:
     ]
 
 
-def equals_tlc(row, first, successors, holds) -> None:
+def equals_tlc(row, first, successors, holds) -> Found:
     found = search(first, successors)
     assert (len(found.states), found.depth) == (row["distinct_states"], row["depth"])
     broken = Counter(name for state in found.states for name, held in holds(state).items() if not held)
     assert row["breaking_states"] == {name: broken[name] for name in row["breaking_states"]}
+    return found
 
 
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize("row", rows_of("BookKeeper", 6_700))
 def test_bookkeepers_interpreter_finds_what_tlc_finds(row):
     k = chains.constants_of(row)
-    equals_tlc(
-        row,
-        bookkeeper.initial(k),
-        lambda state: (after for one in bookkeeper.instances(state, k) for _, _, after in one.outcomes),
-        lambda state: bookkeeper.invariants(state, k),
-    )
+
+    def successors(state):
+        for one in bookkeeper.instances(state, k):
+            yield from [after for *_, after in one.outcomes] * bookkeeper.branches(state, one, k)
+
+    found = equals_tlc(row, bookkeeper.initial(k), successors, lambda state: bookkeeper.invariants(state, k))
+    assert found.generated_states == row["generated_states"]
 
 
 @pytest.mark.parametrize("row", rows_of("kafka_replication", 20_000))

@@ -7,6 +7,7 @@ are in `faults`.
 
 from tests.references.bookkeeper.actions import ACTIONS, SPEC_ACTIONS, instances
 from tests.references.bookkeeper.beginning import initial
+from tests.references.bookkeeper.branches import branches
 from tests.references.bookkeeper.exploring import explore, loss_chain
 from tests.references.bookkeeper.properties import DATA_LOSS, invariants
 from tests.references.bookkeeper.state import (
@@ -24,6 +25,7 @@ __all__ = [
     "SPEC_ACTIONS",
     "Constants",
     "View",
+    "branches",
     "covered",
     "explore",
     "fragment_of_entry_id",

@@ -224,15 +224,22 @@ def select_ensemble(v: View, old: Ensemble, failed: Bookies) -> Ensemble | None:
 
 @cache
 def selected(old: Ensemble, failed: Bookies, down: Bookies, used: frozenset[Ensemble], k: Constants) -> Ensemble | None:
-    sized = (frozenset(e) for e in combinations(range(k.bookies), max(k.ensemble_size, k.write_quorum)))
-    valid = [e for e in sized if not e & (failed | down) and set(old) - failed <= e]
-    valid = [e for e in valid if arrange(old, e, k) not in used]
-    spread = [e for e in valid if is_well_placed(e, k)]
-    valid = spread if k.enforce_min_racks_per_write_quorum else spread or valid
+    valid = eligible_sets(old, failed, down, used, k)
     if not valid:
         return None
     first = min(valid, key=sorted) if k.striped else min(valid, key=lambda e: sum(1 << bookie for bookie in e))
     return arrange(old, first, k)
+
+
+def eligible_sets(
+    old: Ensemble, failed: Bookies, down: Bookies, used: frozenset[Ensemble], k: Constants
+) -> list[Bookies]:
+    """The sets of bookies that may take the place of `old`: those in racks enough, if there are any."""
+    sized = (frozenset(e) for e in combinations(range(k.bookies), max(k.ensemble_size, k.write_quorum)))
+    valid = [e for e in sized if not e & (failed | down) and set(old) - failed <= e]
+    valid = [e for e in valid if arrange(old, e, k) not in used]
+    spread = [e for e in valid if is_well_placed(e, k)]
+    return spread if k.enforce_min_racks_per_write_quorum else spread or valid
 
 
 def fragment_of_entry_id(entry_id: int, fragments: tuple[Fragment, ...]) -> Fragment:
