@@ -1,6 +1,6 @@
 """A model's expressions as machine code, emitted where code that Numba compiles calls them (`kernels.stepper`)."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numba
@@ -127,28 +127,16 @@ class WideRow:
             self.builder.store(self.builder.xor(self.builder.load(there), bits_of_it), there)
 
 
-class Switch:
-    """A branch to one of several cases, and from each to a common end."""
-
-    def __init__(self, builder: Any, chosen: Any) -> None:
-        self.builder = builder
-        self.end = builder.append_basic_block("end")
-        self.switch = builder.switch(chosen, self.end)
-
-    def case(self, number: int) -> None:
-        """Begins a case: code emitted from here on runs if `number` is chosen."""
-        self._leave()
-        block = self.builder.append_basic_block(f"case{number}")
-        self.switch.add_case(ir.Constant(I64, number), block)
-        self.builder.position_at_end(block)
-
-    def __enter__(self) -> "Switch":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._leave()
-        self.builder.position_at_end(self.end)
-
-    def _leave(self) -> None:
-        if not self.builder.block.is_terminated:
-            self.builder.branch(self.end)
+def each_case(builder: Any, chosen: Any, numbers: Iterable[int]) -> Iterator[int]:
+    """Emits a branch to the case of these numbers that is chosen, and from each to a common end, where the builder
+    stands at last; code emitted while a number is yielded is its case.
+    """
+    end = builder.append_basic_block("end")
+    switch = builder.switch(chosen, end)
+    for number in numbers:
+        block = builder.append_basic_block(f"case{number}")
+        switch.add_case(ir.Constant(I64, number), block)
+        builder.position_at_end(block)
+        yield number
+        builder.branch(end)
+    builder.position_at_end(end)

@@ -37,7 +37,7 @@ def instances(model: Model, state: Any, params: Any) -> Iterator[tuple[int, int]
 
 
 def subsets(mask: int) -> Iterator[int]:
-    """The subsets of a mask, the empty one first."""
+    """The subsets of a mask, each after its own subsets."""
     part = 0
     while True:
         yield part

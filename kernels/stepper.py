@@ -12,7 +12,7 @@ from numba import types
 from numba.core import cgutils
 
 from quorisk.kernels.compiled import element
-from quorisk.kernels.emitted import Emit, Switch, WideRow
+from quorisk.kernels.emitted import Emit, WideRow, each_case
 from quorisk.kernels.machine_code import emits
 from quorisk.kernels.model import Model
 from quorisk.kernels.ops import popcount
@@ -140,11 +140,9 @@ def _member(emit: Emit) -> Any:
     @emits(lambda state, params, action, group, picked: types.int64(state, params, *_INTS))
     def member(context, builder, call, args):
         result = cgutils.alloca_once_value(builder, args[3])
-        with Switch(builder, args[2]) as switch:
-            for i in emit.sharing:
-                switch.case(i)
-                found, given = emit.model.members[i], {GROUP: args[3], PICKED: args[4]}
-                builder.store(emit.values(builder, [found], *args[:2], given)(found), result)
+        for i in each_case(builder, args[2], emit.sharing):
+            found, given = emit.model.members[i], {GROUP: args[3], PICKED: args[4]}
+            builder.store(emit.values(builder, [found], *args[:2], given)(found), result)
         return builder.load(result)
 
     return member
@@ -157,13 +155,11 @@ def _sends(emit: Emit, of_row: bool) -> Any:
     def sends(context, builder, call, args):
         state = WideRow(emit, context, builder, call.args[0], args[0]).leaf if of_row else args[0]
         result = cgutils.alloca_once_value(builder, constant(I64, 0))
-        with Switch(builder, args[2]) as switch:
-            for i, sent in enumerate(emit.model.sends):
-                if not same(sent, 0):
-                    switch.case(i)
-                    value = emit.values(builder, [sent], state, args[1], {INSTANCE: args[3]})
-                    found = emit.subset(context, builder, i, value) if of_row else value(sent)
-                    builder.store(found, result)
+        sending = [i for i, sent in enumerate(emit.model.sends) if not same(sent, 0)]
+        for i in each_case(builder, args[2], sending):
+            sent = emit.model.sends[i]
+            value = emit.values(builder, [sent], state, args[1], {INSTANCE: args[3]})
+            builder.store(emit.subset(context, builder, i, value) if of_row else value(sent), result)
         return builder.load(result)
 
     return sends
@@ -174,13 +170,11 @@ def _effect_of(emit: Emit) -> Any:
     def effect_of(context, builder, call, args):
         state = WideRow(emit, context, builder, call.args[0], args[0])
         leaves = [cgutils.alloca_once_value(builder, state.leaf(i)) for i in range(len(emit.paths))]
-        with Switch(builder, args[2]) as switch:
-            for i in range(len(emit.model.after)):
-                switch.case(i)
-                changed, given = emit.changed(i), {INSTANCE: args[3], LOST: args[4]}
-                value = emit.values(builder, changed.values(), state.leaf, args[1], given)
-                for place, after in changed.items():
-                    builder.store(value(after), leaves[place])
+        for i in each_case(builder, args[2], range(len(emit.model.after))):
+            changed, given = emit.changed(i), {INSTANCE: args[3], LOST: args[4]}
+            value = emit.values(builder, changed.values(), state.leaf, args[1], given)
+            for place, after in changed.items():
+                builder.store(value(after), leaves[place])
         return emit.state_of(context, builder, map(builder.load, leaves))
 
     return effect_of
@@ -191,28 +185,26 @@ def _change(emit: Emit) -> Any:
     def change(context, builder, call, args):
         state = WideRow(emit, context, builder, call.args[0], args[0])
         result = cgutils.alloca_once_value(builder, constant(I64, 0))
-        with Switch(builder, args[2]) as switch:
-            for i in range(len(emit.model.after)):
-                switch.case(i)
-                changed, given = emit.changed(i), {INSTANCE: args[3], LOST: args[4]}
-                value = emit.values(builder, changed.values(), state.leaf, args[1], given)
-                leaves = {leaf: value(after) for leaf, after in changed.items()}
-                emit.fit(context, builder, i, leaves)
-                differs = state.differing(leaves)
-                beyond = constant(I64, 0)
-                for word, bits_of_it in differs.items():
-                    piece = [
-                        builder.load(element(context, builder, call.args[5], args[5], constant(I64, 3 * word + i)))
-                        for i in range(3)
-                    ]
-                    beyond = builder.or_(beyond, builder.and_(bits_of_it, builder.not_(piece[0])))
-                    part = builder.and_(bits_of_it, piece[0])
-                    turned = intrinsic_of(builder, "llvm.fshl", I64, [part, part, piece[2]], I64)
-                    there = element(context, builder, call.args[6], args[6], piece[1])
-                    builder.store(builder.xor(builder.load(there), turned), there)
-                with builder.if_then(builder.icmp_unsigned("!=", beyond, constant(I64, 0)), likely=False):
-                    state.flip(differs)
-                builder.store(beyond, result)
+        for i in each_case(builder, args[2], range(len(emit.model.after))):
+            changed, given = emit.changed(i), {INSTANCE: args[3], LOST: args[4]}
+            value = emit.values(builder, changed.values(), state.leaf, args[1], given)
+            leaves = {leaf: value(after) for leaf, after in changed.items()}
+            emit.fit(context, builder, i, leaves)
+            differs = state.differing(leaves)
+            beyond = constant(I64, 0)
+            for word, bits_of_it in differs.items():
+                piece = [
+                    builder.load(element(context, builder, call.args[5], args[5], constant(I64, 3 * word + i)))
+                    for i in range(3)
+                ]
+                beyond = builder.or_(beyond, builder.and_(bits_of_it, builder.not_(piece[0])))
+                part = builder.and_(bits_of_it, piece[0])
+                turned = intrinsic_of(builder, "llvm.fshl", I64, [part, part, piece[2]], I64)
+                there = element(context, builder, call.args[6], args[6], piece[1])
+                builder.store(builder.xor(builder.load(there), turned), there)
+            with builder.if_then(builder.icmp_unsigned("!=", beyond, constant(I64, 0)), likely=False):
+                state.flip(differs)
+            builder.store(beyond, result)
         return builder.load(result)
 
     return change
@@ -223,19 +215,18 @@ def _take(emit: Emit) -> Any:
     def take(context, builder, call, args):
         leaves = emit.in_memory(builder, args[0])
         num_sent, all_lost = (cgutils.alloca_once_value(builder, constant(I64, 0)) for _ in range(2))
-        with Switch(builder, args[2]) as switch:
-            for i, (sent, lost) in enumerate(zip(emit.model.sends, emit.model.lost, strict=True)):
-                switch.case(i)
-                changed, given = emit.changed(i), {INSTANCE: args[3], FATES: args[4]}
-                value = emit.values(builder, [sent, lost, *changed.values()], *args[:2], given)
-                if not same(sent, 0):
-                    subset = emit.subset(context, builder, i, value)
-                    given[LOST] = value(lost)
-                if not same(sent, 0) and emit.loses_messages[i]:
-                    builder.store(given[LOST], all_lost)
-                    builder.store(popcount(Value(builder, subset)).value, num_sent)
-                for place, after in changed.items():
-                    builder.store(value(after), leaves[place])
+        for i in each_case(builder, args[2], range(len(emit.model.after))):
+            sent, lost = emit.model.sends[i], emit.model.lost[i]
+            changed, given = emit.changed(i), {INSTANCE: args[3], FATES: args[4]}
+            value = emit.values(builder, [sent, lost, *changed.values()], *args[:2], given)
+            if not same(sent, 0):
+                subset = emit.subset(context, builder, i, value)
+                given[LOST] = value(lost)
+            if not same(sent, 0) and emit.loses_messages[i]:
+                builder.store(given[LOST], all_lost)
+                builder.store(popcount(Value(builder, subset)).value, num_sent)
+            for place, after in changed.items():
+                builder.store(value(after), leaves[place])
         after = emit.state_of(context, builder, map(builder.load, leaves))
         return context.make_tuple(builder, call.return_type, [after, builder.load(num_sent), builder.load(all_lost)])
 

@@ -92,8 +92,8 @@ def _shown(after: Sweep, old: dict[str, Design]) -> list[Design]:
 
 def _row(design: Design, before: Design | None, after: Sweep, sweep: Sweep | None) -> list[str]:
     name = f"**{design.settings}**" if design.settings == after.chosen() else design.settings
-    risk, target = _risk(design), design.verdict(after.target) if _has_target(design, after.target) else ""
-    cells = [name, risk, _size(design), _stores(design), _p99(design), target]
+    target = design.verdict(after.target) if math.isfinite(after.target) or design.wanted() else ""
+    cells = [name, _risk(design), _size(design), _stores(design), _p99(design), target]
     if sweep is None:
         return cells
     if before is None:
@@ -102,10 +102,6 @@ def _row(design: Design, before: Design | None, after: Sweep, sweep: Sweep | Non
     pairs = zip(old, cells[1:], strict=True)
     both = [new if new == was else f"{was or 'none'} → {new or 'none'}" for was, new in pairs]
     return [name, f"{both[0]}: {change(before, design)}", *both[1:]]
-
-
-def _has_target(design: Design, target: float) -> bool:
-    return math.isfinite(target) or bool(design.wanted())
 
 
 def _risk(design: Design) -> str:

@@ -36,7 +36,9 @@ class Looks:
         """Returns the settings' index among the frame's combinations of these keys, the most mechanisms on first."""
         if tuple(keys) not in self._places:
             found = self._frame[list(keys)].drop_duplicates() if keys else pd.DataFrame([{}])
-            combinations = sorted(found.itertuples(index=False, name=None), key=_num_off)
+            combinations = sorted(
+                found.itertuples(index=False, name=None), key=lambda each: sum(value is False for value in each)
+            )
             self._places[tuple(keys)] = {each: place for place, each in enumerate(combinations)}
         return self._places[tuple(keys)][tuple(settings[key] for key in keys)]
 
@@ -45,7 +47,3 @@ def of_designs(rows: pd.DataFrame) -> dict[str, Style]:
     """Returns the style of each design among the rows of one invariant, by its settings in words."""
     looks, keys = Looks(rows), choose.design(text.varied(rows))
     return {each.settings: looks.of({key: each.worst[key] for key in keys}) for each in designs(rows)}
-
-
-def _num_off(combination: Sequence[Any]) -> int:
-    return sum(value is False for value in combination)

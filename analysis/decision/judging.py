@@ -49,7 +49,8 @@ def runs_to_settle(point: Mapping[str, Any], tail: float, target: float) -> floa
     def settled(runs: float) -> bool:
         if not exact:
             share = most if most < target else max(lost, target)
-            return runs * _divergence(share, target) >= math.log(math.pi * runs / 2) / 2 - math.log(2 * tail)
+            divergence = float(rel_entr(share, target) + rel_entr(1.0 - share, 1.0 - target))
+            return runs * divergence >= math.log(math.pi * runs / 2) / 2 - math.log(2 * tail)
         if most < target:  # so few losses would be this unlikely at the target
             return bool(1.0 - betainc(most * runs + 1.0, runs - most * runs, target) <= tail)
         return bool(betainc(lost * runs, runs - lost * runs + 1.0, target) <= tail)
@@ -63,8 +64,3 @@ def runs_to_settle(point: Mapping[str, Any], tail: float, target: float) -> floa
         middle = math.sqrt(below * above)
         below, above = (below, middle) if settled(middle) else (middle, above)
     return above
-
-
-def _divergence(share: float, target: float) -> float:
-    """KL(share, target) of two coins, in nats."""
-    return float(rel_entr(share, target) + rel_entr(1.0 - share, 1.0 - target))

@@ -115,7 +115,7 @@ def levers(experiment: Experiment) -> list[Lever]:
     p_lost = [key for key in _p_lost(experiment) if key not in {lever.key for lever in at_risk}]
     for key in [*(key for key in rates if key in experiment.given), LIFETIME, *p_lost]:
         for scenario in ("", *experiment.scenarios):
-            values = [_value(each, key) for each in points if _owner(experiment, each, key) == scenario]
+            values = [each.figure(key) for each in points if _owner(experiment, each, key) == scenario]
             values = [value for value in values if 0 < value < math.inf]
             if values:
                 physical = experiment.points[0].point.time_unit is not None
@@ -185,15 +185,6 @@ def _owner(experiment: Experiment, point: GridPoint, key: str) -> str:
     return str(point.scenario) if own else ""
 
 
-def _value(each: GridPoint, key: str) -> float:
-    point = each.point
-    if key == LIFETIME:
-        return point.lifetime
-    if key.startswith(FAULTS):
-        return float(point.p_lost(key.removeprefix(FAULTS)))
-    return float(point.rates[key.removeprefix("rates.")])
-
-
 def scaled(experiment: Experiment, lever: Lever, factor: float) -> Experiment:
     """Returns the experiment with a figure multiplied by `factor`."""
     scenario, key = lever.own
@@ -210,8 +201,7 @@ def scaled(experiment: Experiment, lever: Lever, factor: float) -> Experiment:
     def moved(each: GridPoint) -> GridPoint:
         if _owner(experiment, each, key) != scenario:
             return each
-        point, value = each.point, _value(each, key)
-        value = lever.scaled(value, factor)
+        point, value = each.point, lever.scaled(each.figure(key), factor)
         point = point._replace(lifetime=value) if key == LIFETIME else with_values(point, {key: value})
         return each._replace(point=point, point_id=point_id(experiment.model, point))
 

@@ -196,7 +196,7 @@ def _build(document: Mapping[str, Any], path: str, overrides: Sequence[str], one
     if one:
         grid.check_one_design(combinations())
     points = tuple(grid.points(model, combinations(), time_unit))
-    scenarios.check_whole(point.varied for point in points)
+    grid.check_whole(points)
     experiment = Experiment(
         path=path,
         protocol=model.name,

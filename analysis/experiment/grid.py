@@ -39,6 +39,13 @@ class GridPoint(NamedTuple):
         """Its values of the grid's other keys: points whose losses a year add up have the same."""
         return tuple((key, value) for key, value in self.varied.items() if key != SCENARIO)
 
+    def figure(self, key: str) -> float:
+        """Returns the figure of a key of rates.NAME, faults.NAME (a probability) or run.lifetime."""
+        table, _, name = key.partition(".")
+        if table == "run":
+            return self.point.lifetime
+        return float(self.point.p_lost(name) if table == "faults" else self.point.rates[name])
+
 
 def by_design(points: Iterable[GridPoint]) -> dict[tuple[tuple[str, Any], ...], list[GridPoint]]:
     """Returns the points of each design, one for each of its scenarios, in the grid's order."""
@@ -46,6 +53,19 @@ def by_design(points: Iterable[GridPoint]) -> dict[tuple[tuple[str, Any], ...], 
     for point in points:
         designs.setdefault(point.design, []).append(point)
     return designs
+
+
+def check_whole(points: Iterable[GridPoint]) -> None:
+    """Raises ConfigError unless each design has the same scenarios: a sum would lack one that a condition took out."""
+    scenarios = {design: {each.scenario or "" for each in own} for design, own in by_design(points).items()}
+    everywhere = set().union(*scenarios.values())
+    for design, there in scenarios.items():
+        if there != everywhere:
+            missing = ", ".join(sorted(everywhere - there))
+            raise ConfigError(
+                f"grid.where: leaves out scenario {missing} at {_at(dict(design))}; without it, the losses a year "
+                "would be too low"
+            )
 
 
 Combination = tuple[dict[str, Any], dict[str, Any]]

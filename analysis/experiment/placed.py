@@ -178,17 +178,17 @@ HITS: Mapping[str, Callable[[Placed], float]] = dict(_hits())
 def at_risk(source: Source, cluster: Cluster) -> dict[str, Any]:
     """Returns the fields of a `Placed` on entries that have few copies or are not on disk."""
     values = dict(source.values)
+    per_second = _per_second(values, cluster) if source.is_physical else 0.0
     ack_quorum = values.get("model.ack_quorum") or cluster.write_quorum
-    is_thin = ack_quorum < cluster.write_quorum
-    thin = _thin(source.protocol, values, cluster, source.is_physical) if is_thin else ()
-    unflushed, refused = _unflushed(source.protocol, values, cluster, source.is_physical, source.promised)
+    thin = _thin(source.protocol, values, cluster, per_second) if ack_quorum < cluster.write_quorum else ()
+    unflushed, refused = (0.0, "") if source.promised.on_disk else _unflushed(source, values, cluster, per_second)
     return {"thin": thin, "unflushed": unflushed, "refused": refused}
 
 
-def _thin(protocol: str, values: Mapping[str, Any], cluster: Cluster, is_physical: bool) -> tuple[Thin, ...] | None:
+def _thin(protocol: str, values: Mapping[str, Any], cluster: Cluster, per_second: float) -> tuple[Thin, ...] | None:
     """Entries on few copies, by Little's law: entries a second x mean time; and the stored ones that stay so."""
-    few_copies, per_second = registry.few_copies(protocol), _per_second(values, cluster)
-    if not (few_copies and is_physical and per_second):
+    few_copies = registry.few_copies(protocol)
+    if not (few_copies and per_second):
         return None
     found: list[Thin] = []
     for copies, few in few_copies(values).items():
@@ -202,22 +202,20 @@ def _per_second(values: Mapping[str, Any], cluster: Cluster) -> float:
     return float(per_second or (cluster.entries / retention_s if retention_s else 0.0))
 
 
-def _unflushed(
-    protocol: str, values: Mapping[str, Any], cluster: Cluster, is_physical: bool, promised: Promise
-) -> tuple[float, str]:
+def _unflushed(source: Source, values: Mapping[str, Any], cluster: Cluster, per_second: float) -> tuple[float, str]:
     """Acknowledged entries that are not on disk, by Little's law; and the `refused` of a `Placed`."""
     events = [event for event in cluster.events if event.takes_unflushed and event.per_year]
-    if promised.on_disk or not events:
+    if not events:
         return 0.0, ""
     first, racks = f"{EVENTS}{events[0].name}", [event for event in events if event.scope == RACK]
-    unflushed_for, per_second = registry.unflushed_for(protocol), _per_second(values, cluster)
+    unflushed_for = registry.unflushed_for(source.protocol)
     told = "it takes what is acknowledged and not on disk yet"
     if unflushed_for is None:
-        return 0.0, f"{first}: {told}, and {protocol} does not tell how much that is; let it be on disk first"
+        return 0.0, f"{first}: {told}, and {source.protocol} does not tell how much that is; let it be on disk first"
     if racks and cluster.placement not in (TWO_RACKS, DISTINCT_RACKS):
         allowed = f"{TWO_RACKS} or {DISTINCT_RACKS}, as {told}, and all copies may be in that rack"
         return 0.0, f'{TABLE}.placement = "{cluster.placement}": with [{EVENTS}{racks[0].name}], {allowed}'
-    if not (is_physical and per_second):
+    if not per_second:
         wanted = f"{TABLE}.entries_per_second and {TABLE}.retention, and from rates in seconds (a profile)"
         return 0.0, f"{first}: {told}; how much that is follows from {wanted}: give these"
     unflushed = per_second * unflushed_for(values)

@@ -15,7 +15,7 @@ their place. Only --set scenarios.failover.model.clients=1 overrides the scenari
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from quorisk.analysis.experiment import units
@@ -193,20 +193,3 @@ def finished(taken: Mapping[str, Mapping[str, Any]], keys: Mapping[str, Key], ha
         own = {"about": "", "simplifications": ()} | own
         result[name] = Scenario(**own, values={key: value for key, value in values.items() if key not in _OWN})
     return result
-
-
-def check_whole(varied: Iterable[Mapping[str, Any]]) -> None:
-    """Raises ConfigError unless each design has the same scenarios: a sum would lack one that a condition took out."""
-    by_design: dict[tuple[Any, ...], set[str]] = {}
-    for values in varied:
-        if SCENARIO in values:
-            design = tuple((key, value) for key, value in values.items() if key != SCENARIO)
-            by_design.setdefault(design, set()).add(values[SCENARIO])
-    everywhere = set().union(*by_design.values())
-    for design, there in by_design.items():
-        if there != everywhere:
-            at = ", ".join(f"{key} = {show(value)}" for key, value in design)
-            missing = ", ".join(sorted(everywhere - there))
-            raise ConfigError(
-                f"grid.where: leaves out scenario {missing} at {at}; without it, the losses a year would be too low"
-            )

@@ -172,7 +172,8 @@ def check(
             settings.values[name] = _keep(settings.known, name, stated(_find(name, value, keys), value))
         except ConfigError as error:
             raise ConfigError(f"profile: {error}") from None
-    picks_first = dict(sorted(overrides.items(), key=lambda given: not _is_pick(given[0])))
+    picks = scenarios.SCENARIO, scenarios.SCENARIO.rpartition(".")[2]
+    picks_first = dict(sorted(overrides.items(), key=lambda given: given[0].removeprefix("grid.") not in picks))
     named: dict[str, str] = {}
     for source in (file, picks_first):
         for name, value in source.items():
@@ -194,7 +195,9 @@ def check(
                 settings.values[key.name] = _keep(settings.known, key.name, stated(key, value))
                 if source is picks_first:
                     settings.grid.pop(key.name, None)
-    _check_apart(settings)
+    for scenario, overlaid in settings.scenarios.items():
+        for name in overlaid.keys() & settings.grid.keys():
+            raise ConfigError(f"scenarios.{scenario}.{name} = {show(overlaid[name])}: [grid] lists {name} already")
     return settings
 
 
@@ -204,10 +207,6 @@ def _keep(known: dict[str, Known], name: str, said: Stated) -> Any:
     if said.known:
         known[name] = said.known
     return said.value
-
-
-def _is_pick(name: str) -> bool:
-    return name.removeprefix("grid.") in (scenarios.SCENARIO, scenarios.SCENARIO.rpartition(".")[2])
 
 
 def _picked(settings: Settings) -> list[str]:
@@ -273,12 +272,6 @@ def _names(table: Mapping[str, Any]) -> Iterator[str]:
         yield name
         if isinstance(value, Mapping):
             yield from _names(value)
-
-
-def _check_apart(settings: Settings) -> None:
-    for scenario, overlaid in settings.scenarios.items():
-        for name in overlaid.keys() & settings.grid.keys():
-            raise ConfigError(f"scenarios.{scenario}.{name} = {show(overlaid[name])}: [grid] lists {name} already")
 
 
 def time_unit(settings: Settings, keys: Mapping[str, Key]) -> str | None:

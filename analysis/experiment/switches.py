@@ -55,7 +55,7 @@ def idle(experiment: "Experiment") -> list[str]:
     off = switched_off(model, points)
     in_scenarios = {key for each in experiment.scenarios.values() for key in each.values}
     off = {key: by for key, by in off.items() if not in_scenarios.intersection(by)}
-    found = [key for key in off if key in experiment.own and any(_figure(point, key) for point in points)]
+    found = [key for key in off if key in experiment.own and any(each.figure(key) for each in experiment.points)]
     if profile and not experiment.clusters:  # a cluster has faults of its own
         faults = {f"rates.{action.name}" for action in model.actions if action.fault}
         found += [
@@ -63,10 +63,10 @@ def idle(experiment: "Experiment") -> list[str]:
         ]
     said = [f"{key} ({_reason(off[key], points[0])})" for key in found]
     for name, scenario in experiment.scenarios.items():
-        of_it = [each.point for each in experiment.points if each.scenario == name]
-        for key, by in switched_off(model, of_it).items() if of_it else ():
-            if key in scenario.values and any(_figure(point, key) for point in of_it):
-                said.append(f"scenarios.{name}.{key} ({_reason(by, of_it[0])})")
+        of_it = [each for each in experiment.points if each.scenario == name]
+        for key, by in switched_off(model, [each.point for each in of_it]).items():
+            if key in scenario.values and any(each.figure(key) for each in of_it):
+                said.append(f"scenarios.{name}.{key} ({_reason(by, of_it[0].point)})")
     return [*said, *_of_clusters(experiment)]
 
 
@@ -82,8 +82,3 @@ def _of_clusters(experiment: "Experiment") -> Iterator[str]:
 
 def _reason(keys: Iterable[str], point: Point) -> str:
     return " and ".join(f"{key} = {show(point.values[key.partition('.')[2]])}" for key in keys)
-
-
-def _figure(point: Point, key: str) -> float:
-    table, name = key.split(".")
-    return point.p_lost(name) if table == "faults" else point.rates[name]

@@ -1,11 +1,10 @@
 """Causes of losses that were solved: the kinds of faults that runs met on their way, exactly."""
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from quorisk.kernels.engines.tally import kinds_of
 from quorisk.kernels.model import Model, fault_bits
+from quorisk.kernels.paths import subsets
 from quorisk.kernels.rule import losses
 from quorisk.kernels.states import absorption
 from quorisk.kernels.states.moves import Moves
@@ -20,7 +19,7 @@ def by_faults(model: Model, moves: Moves) -> dict[frozenset[str], float]:
     """
     met = _met(model, moves)
     present = int(np.bitwise_or.reduce(met[moves.chain.p > 0.0], initial=0))
-    found = {allowed: _lost_with(moves, met, allowed) for allowed in _subsets(present)}
+    found = {allowed: _lost_with(moves, met, allowed) for allowed in subsets(present)}
     for bit in (1 << k for k in range(present.bit_length()) if present >> k & 1):
         for allowed in found:
             if allowed & bit:
@@ -35,16 +34,6 @@ def _met(model: Model, moves: Moves) -> np.ndarray:
     loses_messages = np.array([*(loss == 0 for loss in losses(model)), False])
     message = loses_messages[moves.action] & (moves.lost > 0)
     return np.asarray(of_action[moves.action] | message)
-
-
-def _subsets(mask: int) -> Iterator[int]:
-    """All subsets of a mask, each after its own subsets."""
-    at = 0
-    while True:
-        yield at
-        if at == mask:
-            return
-        at = (at - mask) & mask
 
 
 def _lost_with(moves: Moves, met: np.ndarray, allowed: int) -> float:

@@ -3,7 +3,7 @@
 METRICS is the table of docs/rates.md. A metric has one name there, whichever exporter named it.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -44,6 +44,8 @@ class Metric(NamedTuple):
     """Another metric that is needed."""
     ways: tuple[str, ...] = ("begin", "end")
     """The end of a spell that each kind counts: where it begins, or where it ends."""
+    labels: Mapping[str, str] = {}
+    """Labels of the series that are counted."""
 
 
 def read(paths: Iterable[Path], told: Told) -> list[Observed]:
@@ -55,7 +57,8 @@ def read(paths: Iterable[Path], told: Told) -> list[Observed]:
         if metric.name in found and metric.beside and metric.beside not in found:
             tell(told, NEEDS, len(found[metric.name]), f"{metric.name} needs {metric.beside}")
         elif metric.name in found:
-            observed += metric.tells(metric, found, told)
+            wanted = [each for each in found[metric.name] if metric.labels.items() <= each.labels.items()]
+            observed += metric.tells(metric, {**found, metric.name: wanted}, told)
     for each in observed:
         if not each.exposure:
             tell(told, NO_TIME, each.events, f"{each.kind.name} of {each.source}")
@@ -113,20 +116,8 @@ def _switch(samples: Samples, told: Told) -> Samples:
     return samples._replace(times=samples.times[good], values=samples.values[good])
 
 
-def _nodes_ready(metric: Metric, found: Found, told: Told) -> Iterator[Observed]:
-    wanted = {"condition": "Ready", "status": "true"}
-    ready = [each for each in found[metric.name] if wanted.items() <= each.labels.items()]
-    if ready:
-        yield from _ups(metric, {metric.name: ready}, told)
-
-
 def _above_0(metric: Metric, found: Found, told: Told) -> Iterator[Observed]:
     yield from _begun_and_ended(metric, (Spells(each, each.values == 0) for each in found[metric.name]), told)
-
-
-def _evicted(metric: Metric, found: Found, told: Told) -> Iterator[Observed]:
-    evicted = [each for each in found[metric.name] if each.labels.get("reason") == "Evicted"]
-    yield from _above_0(metric, {metric.name: evicted}, told)
 
 
 def _ledgers(metric: Metric, found: Found, told: Told) -> Iterator[Observed]:
@@ -239,7 +230,8 @@ METRICS = (
         "kube-state-metrics",
         (evidence.NODE_STOPS, evidence.NODE_RETURNS),
         'the same, of series with condition="Ready" and status="true"',
-        _nodes_ready,
+        _ups,
+        labels={"condition": "Ready", "status": "true"},
     ),
     Metric(
         "kube_pod_container_status_restarts_total",
@@ -253,8 +245,9 @@ METRICS = (
         "kube-state-metrics",
         (evidence.EVICTIONS,),
         'of series with reason="Evicted": 0 to 1 is an eviction, in the time at 0',
-        _evicted,
+        _above_0,
         ways=("begin",),
+        labels={"reason": "Evicted"},
     ),
     Metric(
         "kafka_server_replicamanager_isrshrinks",

@@ -80,7 +80,7 @@ def _figure(found: Finding, base: Profile, day: date) -> list[str]:
     low, high, least, most = (say(float(each)) for each in known.quantile([0.05, 0.95, 0.025, 0.975]))
     counted = f"{observed.kind.name}: {observed.events:,} in {observed.amount}"
     there = base.figures.get(found.key)
-    value = _value(known.median, observed.kind.in_trials)
+    value = f"{known.median:.3g}" if observed.kind.in_trials else f'"{say_rate(known.median)}"'
     match known:
         case Gamma(events, exposure_s):
             what = [f"events = {events}", f'exposure = "{_exposure(exposure_s)}"']
@@ -99,10 +99,6 @@ def _figure(found: Finding, base: Profile, day: date) -> list[str]:
         f"means = {_string(there.means if there else observed.kind.about)}",
         f"source = {_string(f'{counted} ({observed.source}); read on {day.isoformat()}')}",
     ]
-
-
-def _value(figure: float, in_trials: bool) -> str:
-    return f"{figure:.3g}" if in_trials else f'"{say_rate(figure)}"'
 
 
 def _exposure(time_s: float) -> str:

@@ -6,7 +6,6 @@ writes, and the file may describe other points than those that were run.
 
 import itertools
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -92,8 +91,5 @@ def _foreign(experiment: Experiment, table: pa.Table, row: dict[str, Any]) -> st
         return "which no sweep wrote"
     ours = [json.loads(canonical_parameters(experiment.model, each.point)) for each in experiment.points]
     keys = [key for key, value in theirs.items() if all(key not in each or each[key] != value for each in ours)]
-    return f"which has a point with {_settings(keys or experiment.varied, theirs)}"
-
-
-def _settings(keys: Sequence[str], values: dict[str, Any]) -> str:
-    return ", ".join(f"{key} = {show(values[key])}" for key in keys[:_MOST_NAMED] if key in values)
+    named = [key for key in (keys or experiment.varied)[:_MOST_NAMED] if key in theirs]
+    return f"which has a point with {', '.join(f'{key} = {show(theirs[key])}' for key in named)}"

@@ -198,14 +198,6 @@ def merge_rows(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     return {**identity, "first_run": first["first_run"], "num_runs": sum(each["num_runs"] for each in rows), **merged}
 
 
-def _sum_each(values: Sequence[Sequence[int]]) -> list[int]:
-    return [sum(column) for column in zip(*values, strict=True)]
-
-
-def _union(values: Iterable[Iterable[str]]) -> list[str]:
-    return sorted(set().union(*values))
-
-
 def by_faults(row: Mapping[str, Any]) -> list[tuple[frozenset[str], int]]:
     """Returns the lost runs of a row by the set of faults that they met, which may be empty; the most first."""
     found = [(frozenset(each["faults"]), int(each["losses"])) for each in row["losses_by_faults"]]
@@ -240,8 +232,8 @@ def _sum(values: Iterable[int | Decimal]) -> int:
 _MERGES: Mapping[str, Any] = {
     SUM: _sum,
     EFFORT: sum,
-    SUM_EACH: _sum_each,
-    UNION: _union,
+    SUM_EACH: lambda values: [sum(column) for column in zip(*values, strict=True)],
+    UNION: lambda values: sorted(set().union(*values)),
     BY_FAULTS: _sum_by_faults,
     INVARIANTS: _sum_invariants,
     HEAD: heads.merge,

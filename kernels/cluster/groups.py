@@ -44,11 +44,6 @@ class Room(NamedTuple):
 
 
 @jitable
-def _num_racks(size, places):
-    return places.num_large if size == places.large else len(places.first) - 1 - places.num_large
-
-
-@jitable
 def nodes_of(rack, places):
     """The first node that a tick outside of racks may take, and how many such nodes there are."""
     if rack < ANYWHERE:
@@ -62,7 +57,9 @@ def _weight(rack, count, places):
     weight, nodes = 1.0, rack if rack > 0 else nodes_of(rack, places)[1]
     for i in range(count):
         weight *= nodes - i
-    return weight if rack < 0 or count == 0 else weight * _num_racks(rack, places)
+    if rack < 0 or count == 0:
+        return weight
+    return weight * (places.num_large if rack == places.large else len(places.first) - 1 - places.num_large)
 
 
 @jitable_apart

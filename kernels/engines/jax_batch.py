@@ -174,26 +174,18 @@ def _collect(model: Model, queue: Queue, batch: Batch) -> Batch:
     ended = (lanes.outcome != RUNNING) & (lanes.outcome != IDLE)
     unit = _look_up(queue.time_units, lanes.job)
     time = parts(lanes.time * unit)
-    tallies = _add(model, batch.tallies, lanes, ended, time, _exposed(model, lanes, unit))
+    exposed = [part for each in lasted(model, lanes) for part in parts(each * unit)]
+    tallies = _add(model, batch.tallies, lanes, ended, time, exposed)
     place = lanes.run - _look_up(queue.first_runs, lanes.job) + _look_up(queue.starts, lanes.job)
+    rows = jnp.stack([lanes.outcome, lanes.broken_mask, lanes.met_mask, lanes.steps, lanes.messages, *time], 1)
     records = jax.lax.cond(
         queue.recording,
-        lambda: batch.records.at[jnp.where(ended, place, MAX_RECORDS)].set(_records(lanes, time), mode="drop"),
+        lambda: batch.records.at[jnp.where(ended, place, MAX_RECORDS)].set(rows, mode="drop"),
         lambda: batch.records,
     )
     lanes = lanes._replace(outcome=jnp.where(ended, IDLE, lanes.outcome))
     running = jnp.sum(lanes.outcome == RUNNING, keepdims=True)
     return batch._replace(lanes=lanes, running=running, tallies=tallies, records=records)
-
-
-def _records(lanes: Run, time: tuple[Any, Any]) -> Any:
-    """A row of RECORD for each lane."""
-    return jnp.stack([lanes.outcome, lanes.broken_mask, lanes.met_mask, lanes.steps, lanes.messages, *time], 1)
-
-
-def _exposed(model: Model, lanes: Run, unit: Any) -> list[Any]:
-    """The two parts of the time for which each exposure lasted, one after another; those that last end with the run."""
-    return [part for each in lasted(model, lanes) for part in parts(each * unit)]
 
 
 def _add(model: Model, tallies: Any, lanes: Run, ended: Any, time: tuple[Any, Any], exposed: list[Any]) -> Any:

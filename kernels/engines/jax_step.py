@@ -17,7 +17,7 @@ from quorisk.kernels.model import Model, exposures, leaves
 from quorisk.kernels.ops import as_int64, as_uint64
 from quorisk.kernels.tracing.arrays import Arrays
 from quorisk.kernels.tracing.expressions import same
-from quorisk.kernels.tracing.general import CHOICE, GROUP, INSTANCE, LOST, PARAMS, PICKED, STATE, GeneralModel, general
+from quorisk.kernels.tracing.general import CHOICE, GROUP, INSTANCE, LOST, PARAMS, PICKED, STATE, general
 
 
 class Table(NamedTuple):
@@ -76,9 +76,10 @@ class Answers(Arrays):
         self.given: dict[str, Any] = {}
         """The leaves of a step by name, set before anything that depends on them is computed."""
         values = {STATE: state, PARAMS: params}
-        super().__init__(
-            _outputs(self.model), lambda name: self.given[name] if isinstance(name, str) else values[name[0]][name[1]]
-        )
+        of = self.model
+        outputs = [of.initial_choices, *of.initial, *of.groups, of.broken, of.outcome, *of.sends, *of.members]
+        outputs += [leaf for after in of.after for leaf in after]
+        super().__init__(outputs, lambda name: self.given[name] if isinstance(name, str) else values[name[0]][name[1]])
 
     def broken(self) -> Any:
         return self.get(self.model.broken, 32)
@@ -116,12 +117,3 @@ class Answers(Arrays):
     def of_type(self, leaf: Any, kind: Any) -> Any:
         """A leaf of the state as a lane holds it; see `state_types`."""
         return self.get(leaf, max(32, np.dtype(kind).itemsize * 8)).astype(kind)
-
-
-def _outputs(model: GeneralModel) -> list[Any]:
-    """All expressions that a run may compute."""
-    return [
-        *(model.initial_choices, *model.initial, *model.groups, model.broken, model.outcome, *model.sends),
-        *model.members,
-        *(leaf for after in model.after for leaf in after),
-    ]

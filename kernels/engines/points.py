@@ -143,7 +143,9 @@ def scale_rates(model: Model, rates: Mapping[str, float], lifetime: float = math
     unit, total = Fraction(common, divisor), sum(map(operator.mul, weights, groups))
     if total < MAX_TOTAL_WEIGHT:
         return Weights(weights, [ALWAYS] * len(exact), unit)
-    unit = Fraction(2) ** (math.floor(math.log2(MAX_TOTAL_WEIGHT // 2)) - math.ceil(_log2(total / unit)))
+    parts, whole = (total / unit).as_integer_ratio()
+    log2_total = math.log2(parts) - math.log2(whole)
+    unit = Fraction(2) ** (math.floor(math.log2(MAX_TOTAL_WEIGHT // 2)) - math.ceil(log2_total))
     rounded, accepts = zip(*(_rounded(rate * unit) for rate in exact), strict=True)
     return Weights(list(rounded), list(accepts), unit)
 
@@ -163,10 +165,6 @@ def _rounded(weight: Fraction) -> tuple[int, int]:
             f"less than one part in {float(MAX_TOTAL_WEIGHT // 2 / _LEAST_WEIGHT):.0e} of all rates together"
         )
     return math.ceil(weight), round(weight / math.ceil(weight) * ALWAYS)
-
-
-def _log2(number: Fraction) -> float:
-    return math.log2(number.numerator) - math.log2(number.denominator)
 
 
 def rates_in_force(model: Model, point: Point) -> dict[str, float]:

@@ -79,8 +79,16 @@ def build(model: Model, point: Point, memory_bytes: int, progress: Progress | No
     if lacking := store.lacks(num_initial):
         raise ChainError(lacking)
     given = followers_of(model, odds, store.kept)
-    # only what is written takes memory
-    chain = _empty(min(len(store.kept.rows), MOST_STATES), memory_bytes // TRANSITION_BYTES)
+    states, most = min(len(store.kept.rows), MOST_STATES), memory_bytes // TRANSITION_BYTES
+    chain = Chain(  # only what is written takes memory
+        initial=np.zeros(states),
+        first=np.zeros(states + 1, np.int64),
+        target=np.empty(most, np.int32),
+        p=np.empty(most),
+        total_rate=np.empty(states),
+        broken=np.empty(states, np.int64),
+        ends=np.empty(states, np.int8),
+    )
     latest = np.zeros(len(chain.ends), np.int64)
     places, count = store.begin()
     np.add.at(chain.initial, places, 1.0 / num_initial)
@@ -122,18 +130,6 @@ def p_step(chain: Chain) -> np.ndarray:
         return goes_on.astype(float)
     steps = np.where(chain.ends[chain.target] == HORIZON, 0.0, chain.p)
     return np.bincount(np.repeat(np.arange(len(goes_on)), np.diff(chain.first)), steps, len(goes_on))
-
-
-def _empty(states: int, transitions: int) -> Chain:
-    return Chain(
-        initial=np.zeros(states),
-        first=np.zeros(states + 1, np.int64),
-        target=np.empty(transitions, np.int32),
-        p=np.empty(transitions),
-        total_rate=np.empty(states),
-        broken=np.empty(states, np.int64),
-        ends=np.empty(states, np.int8),
-    )
 
 
 def _with_end(chain: Chain, place: int) -> Chain:

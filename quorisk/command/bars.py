@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from rich.progress import BarColumn, Progress, ProgressColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from quorisk.analysis.decision.pace import rounded
 from quorisk.command.show import console
@@ -14,32 +14,20 @@ from quorisk.say.waiting import SOON_S, told_on
 
 
 @contextmanager
-def run_bar(num_runs: int, what: str = "runs") -> Iterator[Callable[[int], None] | None]:
-    """Counts runs, or `what`, on stderr, with the time left: yields a function to call with each number that ended.
-
-    None if stderr is no terminal.
-    """
-    err = console(stderr=True)
-    if not err.is_terminal:
-        yield None
-        return
-    with Progress(*_columns(), console=err, transient=True) as bar:
+def run_bar(num_runs: int, what: str = "runs") -> Iterator[Callable[[int], None]]:
+    """Counts runs, or `what`, on stderr if it is a terminal, with the time left: yields a function to call with each
+    number that ended."""
+    with _progress() as bar:
         task = bar.add_task("", total=num_runs, what=what)
         yield lambda ended: bar.advance(task, ended)
 
 
 @contextmanager
-def estimate_bar(
-    num_runs: int,
-) -> Iterator[tuple[Callable[[int], None], Callable[[int, int], None]] | tuple[None, None]]:
+def estimate_bar(num_runs: int) -> Iterator[tuple[Callable[[int], None], Callable[[int, int], None]]]:
     """Counts runs as `run_bar`, with a second bar while the likeliest paths are solved: also yields a function to call
     with the number of their transitions so far, and the most that there may be.
     """
-    err = console(stderr=True)
-    if not err.is_terminal:
-        yield None, None
-        return
-    with Progress(*_columns(), console=err, transient=True) as bar:
+    with _progress() as bar:
         runs = bar.add_task("preparing; the first time, code is compiled", total=num_runs, what="runs")
         paths = bar.add_task("solving the likeliest paths", total=None, visible=False, what="transitions")
 
@@ -54,14 +42,16 @@ def estimate_bar(
         yield ended, solving
 
 
-def _columns() -> tuple[ProgressColumn, ...]:
-    counted = TextColumn("of {task.total:,.0f} {task.fields[what]}")
-    return TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), counted, TimeRemainingColumn()
+def _progress() -> Progress:
+    err, counted = console(stderr=True), TextColumn("of {task.total:,.0f} {task.fields[what]}")
+    columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), counted, TimeRemainingColumn()
+    return Progress(*columns, console=err, transient=True, disable=not err.is_terminal)
 
 
 @contextmanager
 def status() -> Iterator[Callable[[str], None] | None]:
-    """Shows a line on stderr for work of unknown length: yields a function to call with its text. None as `run_bar`."""
+    """Shows a line on stderr for work of unknown length: yields a function to call with its text; None if
+    stderr is no terminal."""
     err = console(stderr=True)
     if not err.is_terminal:
         yield None

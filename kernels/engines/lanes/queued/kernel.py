@@ -255,13 +255,11 @@ class QueuedKernel(LaneKernel):
         self.now["drawn"] = self._drawn(doomed and builder.and_(ended, doomed))
         if _LOSSES in self.layout.pieces:
             self.now[_LOSSES] = self._losses()
-        owners = [self.words.index(place) if place in self.words else self._queue_of(_OPEN) for place in self._places()]
+        places = places_of_bits(self.fields, len(self.groups), DWORD)
+        owners = [self.words.index(place) if place in self.words else self._queue_of(_OPEN) for place in places]
         owners += [self._queue_of(special) for special in _BESIDE]
         self.queues.put_back(self._dwords(ended, states), self.now["drawn"], owners)
         self.queues.clear(self._queue_of(_NO_RUN))
-
-    def _places(self) -> list[int]:
-        return places_of_bits(self.fields, len(self.groups), DWORD)
 
     def _after(self) -> tuple[dict[Any, Any], Any]:
         """Computes the values after the step; returns the rows of runs that end with it, and which do."""
