@@ -16,17 +16,23 @@ SETTINGS = (
         "`variant.follower_fsync_before_reply`, `variant.leader_fsync_before_include_in_quorum`",
         "both off where it is on, or where producers ask for acks=1",
     ),
-    Setting("`flush.ms`, `raft_replica_max_flush_delay_ms` (Redpanda)", "`rates.advance_fsync_index`", "one over it"),
+    Setting(
+        "`flush.ms`, `raft_replica_max_flush_delay_ms` (Redpanda)",
+        "`rates.advance_fsync_index`",
+        'one over half of it where write caching is on; else one over what a sync takes, such as `"1 / 2 ms"`',
+    ),
     Setting(
         "`sync_interval` (JetStream)",
         "`rates.advance_fsync_index`, `variant.follower_fsync_before_reply`, "
         "`variant.leader_fsync_before_include_in_quorum`",
-        "one over it, 2 minutes unless told otherwise, with both switches off; both on for `always`",
+        "one over half of it, 2 minutes unless told otherwise, with both switches off; for `always` both on, and one "
+        "over what a sync takes",
     ),
     Setting(
-        "`--election-timeout` (etcd), `raft_election_timeout_ms` (Redpanda)",
+        "`--election-timeout` (etcd), `election_timeout_ms` (Redpanda)",
         "`rates.timeout`",
-        "one over it; how often a follower takes a healthy leader for dead is `rates.false_timeout`",
+        "one over 1.5 times it (etcd) or 1.6 times (Redpanda), as members wait longer at random; how often a follower "
+        "takes a healthy leader for dead is `rates.false_timeout`",
     ),
     Setting("`--heartbeat-interval` (etcd)", "not modelled", "heartbeats that are no news change nothing"),
     Setting(
