@@ -10,7 +10,7 @@ from quorisk.say import text
 FULL_TABLE = "all of them are in results.parquet"
 _LONGEST = 100
 """The most characters of a label."""
-_DESIGN = ("model.", "variant.")
+_DESIGN = ("model.", "variant.", "cluster.")
 
 
 def of(frame: pd.DataFrame, invariant: str) -> pd.DataFrame:

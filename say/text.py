@@ -26,8 +26,6 @@ _SHORT = {
     "variant.rejoin_as_new": "rejoining as new",
 }
 _EVENTS = "cluster.events."
-_MEANT = {"kip966": "ELR", "v3_5": "without ELR"}
-"""Versions of a protocol by their features: such a value stands for itself, without its key."""
 _QUORUMS = ("model.ensemble_size", "model.write_quorum", "model.ack_quorum")
 """Sizes that are named together where all are known: 3/3/2."""
 _FSYNCS = ("variant.follower_fsync_before_reply", "variant.leader_fsync_before_include_in_quorum")
@@ -41,11 +39,13 @@ CAUSES = {
 """Causes of the loss of a last copy, besides the events of a cluster."""
 PLACEMENTS = {
     "random": "copies at random",
-    "two_racks": "write sets in two racks",
+    "two_racks": "copies in two racks",
     "distinct_racks": "copies in racks of their own",
     "copysets": "copysets",
 }
 """Ways to place copies."""
+_MEANT = {"kip966": "ELR", "v3_5": "without ELR"} | PLACEMENTS
+"""Versions of a protocol by their features, and placements: such a value stands for itself, without its key."""
 FOLLOWS = {"model.ensemble_size": "model.write_quorum"}
 """Parameters that are named only where they differ from another one."""
 TIME_UNIT = "run.time_unit"

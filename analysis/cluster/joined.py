@@ -20,7 +20,7 @@ from quorisk.analysis.estimate.method import FEW_RUNS
 from quorisk.analysis.experiment.cluster import place
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.grid import GridPoint, by_design
-from quorisk.analysis.experiment.placed import TABLE, Placed
+from quorisk.analysis.experiment.placed import PLACEMENT, Placed, is_circumstance
 from quorisk.analysis.experiment.scenarios import SCENARIO, Event
 from quorisk.kernels.cluster.setting import PLACEMENTS, RANDOM
 from quorisk.kernels.cores import num_cores, side_by_side
@@ -53,8 +53,7 @@ def worst_clusters(experiment: Experiment, precision: float = PRECISION) -> dict
     """
     found = defaultdict[Key, list[Placed]](list)
     for placed in designs(experiment):
-        mine = tuple((key, value) for key, value in placed.varied.items() if not key.startswith(f"{TABLE}."))
-        found[mine].append(placed)
+        found[placed.design].append(placed)
     several = [each for every in found.values() for each in every if len(every) > 1]
     effort = quick_effort(experiment, precision)
     answers = zip(several, side_by_side(partial(answer_of, effort=effort), several, effort.threads), strict=True)
@@ -143,19 +142,19 @@ def with_p_any(
 
 def with_placements(frame: "pd.DataFrame", experiment: Experiment) -> "pd.DataFrame":
     """Returns a frame that `with_cluster` made with a comparison of placements, where copies may be placed in several
-    ways: `placement`, and by PLACED P(any loss in a year) on the same cluster with each placement that the design fits
-    and whose losses can be computed. As it is without such a cluster."""
-    if "any_loss" not in frame or all(
-        each.cluster.racks == 1 and each.cluster.placement == RANDOM for each in experiment.clusters
-    ):
+    ways: `placement`, and by PLACED P(any loss in a year) on the same cluster, with its ends, under each placement that
+    the design fits and whose losses can be computed. As it is without such a cluster, or if designs differ in it."""
+    is_alone = all(each.cluster.racks == 1 and each.cluster.placement == RANDOM for each in experiment.clusters)
+    if is_alone or "any_loss" not in frame or PLACEMENT in experiment.varied:
         return frame
     design_of, found = {point.point_id: point.design for point in experiment.points}, worst_clusters(experiment)
     there = {(key, name): other for key, each in found.items() for name in PLACEMENTS if (other := _with(each, name))}
     told = _told(there, p_any_of, quick_effort(experiment, PLACED_PRECISION))
     of = [design_of[point_id] for point_id in frame["point_id"]]
     columns = {
-        f"{PLACED}{name}": [told[each, name].value if (each, name) in told else math.nan for each in of]
+        f"{PLACED}{name}{end}": [told[each, name][i] if (each, name) in told else math.nan for each in of]
         for name in PLACEMENTS
+        for i, end in enumerate(ENDS)
     }
     return frame.assign(placement=[found[each].cluster.placement for each in of], **columns)
 
@@ -165,7 +164,7 @@ def _with(placed: Placed, placement: str) -> Placed | None:
     assert placed.source is not None
     protocol, values, is_physical, _ = placed.source
     with suppress(ConfigError):
-        other = place(protocol, {**dict(values), f"{TABLE}.placement": placement}, placed.varied, is_physical)
+        other = place(protocol, {**dict(values), PLACEMENT: placement}, placed.varied, is_physical)
         return None if other.refused else other
     return None
 
@@ -229,7 +228,7 @@ def columns(found: Answer) -> dict[str, Any]:
     }
     sizes = losses.in_entries
     columns |= {f"incident_{name}": sizes[name].value if sizes else 0.0 for name in ("p50", "p99")}
-    at = {key: value for key, value in found.design.items() if key.startswith(f"{TABLE}.")}
+    at = {key: value for key, value in found.design.items() if is_circumstance(key)}
     columns["any_loss_method"] = losses.p_any.method
     unseen = math.inf if losses.incidents.method == sampled.METHOD and losses.incidents.high > 0.0 else 0.0
     columns["incident_p99_high"] = sizes["p99"].high if sizes else unseen

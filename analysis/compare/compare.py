@@ -13,10 +13,12 @@ from quorisk.analysis.compare.small_case import SmallCase, losing
 from quorisk.analysis.estimate import rare
 from quorisk.analysis.estimate.estimate import assumptions, data_loss_invariants, only_point
 from quorisk.analysis.estimate.stopping import fixed_runs
+from quorisk.analysis.experiment.cluster import keys as of_clusters
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.grid import GridPoint, by_design
 from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.analysis.experiment.keys import DATA_LOSS, find, keys_of
+from quorisk.analysis.experiment.placed import PLACEMENT
 from quorisk.analysis.experiment.settings import is_text
 from quorisk.analysis.statistics.paired import METHOD, Comparison
 from quorisk.analysis.statistics.paired import compare as compare_pairs
@@ -108,7 +110,9 @@ def varied(changed: Changed, options: Sequence[str]) -> tuple[Experiment, list[s
     """Returns the experiment of options of `vary`, and the keys that they list. Raises ConfigError."""
     names, axes = zip(*(axis(option) for option in options), strict=True)
     experiment = changed(*axes)
-    keys = [find(name, keys_of(experiment.model, tuple(experiment.scenarios))).name for name in names]
+    known = keys_of(experiment.model, tuple(experiment.scenarios))
+    known |= {PLACEMENT: of_clusters()[PLACEMENT]} if experiment.clusters else {}
+    keys = [find(name, known).name for name in names]
     if len(set(keys)) < len(keys):
         raise ConfigError(f" {options[-1]}: give each key once, with all of its values", "vary")
     return experiment, keys

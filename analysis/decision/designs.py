@@ -98,15 +98,16 @@ class Design(NamedTuple):
         return {cause: amount for cause, amount in found.items() if amount > 0.0}
 
     @property
-    def by_placement(self) -> dict[str, float]:
+    def by_placement(self) -> dict[str, yearly.Ends]:
         """P(any loss in a year) on its cluster by placement; empty if no other than its own is possible."""
-        found = {name.removeprefix(PLACED): p for name, p in self.worst.items() if name.startswith(PLACED) and p >= 0.0}
-        return found | {self.worst["placement"]: self.worst["any_loss"]} if len(found) > 1 else {}
+        names = [name for name in text.PLACEMENTS if self.worst.get(f"{PLACED}{name}", math.nan) >= 0.0]
+        found = {name: years.ends(self.worst, f"{PLACED}{name}") for name in names}
+        return found | {self.worst["placement"]: years.ends(self.worst, "any_loss")} if len(found) > 1 else {}
 
     def placed(self) -> str:
         """Returns what placements are worth in a clause, its own first; empty if no other one is possible."""
         ranked = sorted(self.by_placement.items(), key=lambda each: each[0] != self.worst["placement"])
-        return ", ".join(f"{numbers.plain(p)} with {text.PLACEMENTS[name]}" for name, p in ranked)
+        return ", ".join(f"{numbers.plain(ends.value)} with {text.PLACEMENTS[name]}" for name, ends in ranked)
 
     @property
     def stops_writes(self) -> bool:
@@ -307,7 +308,7 @@ def _named(rows: pd.DataFrame, keys: list[str]) -> list[str]:
 def place(design: Design) -> tuple[Any, ...]:
     """Returns the sort key of designs that share a rank: last come those whose writes stop at any restart; else their
     promises, and how often runs get stuck."""
-    promised = [-design.worst.get(name, 0) for name in ("copies", "stored")]
+    promised = [-design.worst.get(name, 0) for name in ("copies", "stored", "zones")]
     return design.is_changed, design.stops_writes, *promised, design.p_stuck(), design.settings
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from quorisk.analysis.cluster.availability import Restarts, availability
 from quorisk.analysis.decision.targets import Targets
 from quorisk.analysis.experiment.config import Experiment
-from quorisk.analysis.experiment.placed import TABLE
 from quorisk.kernels.cluster.setting import Cluster
 from quorisk.kernels.model import Model
 from quorisk.kernels.protocols import registry
@@ -71,8 +70,7 @@ def _clusters(experiment: Experiment) -> dict[str, list[Cluster]]:
     """The clusters that the design of each point runs on, by point id; none without [cluster]."""
     found: dict[tuple[tuple[str, Any], ...], list[Cluster]] = {}
     for placed in experiment.clusters:
-        design = tuple((key, value) for key, value in placed.varied.items() if not key.startswith(f"{TABLE}."))
-        found.setdefault(design, []).append(placed.cluster)
+        found.setdefault(placed.design, []).append(placed.cluster)
     return {point.point_id: found[point.design] for point in experiment.points} if found else {}
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from quorisk.analysis.cluster.allowed import known as on_clusters
 from quorisk.analysis.cluster.figures import COLUMNS, ENDS
 from quorisk.analysis.cluster.joined import worst_clusters
-from quorisk.analysis.decision import breakeven, verdict
+from quorisk.analysis.decision import breakeven, verdict, years
 from quorisk.analysis.decision.advice import Recommendation, recommend
 from quorisk.analysis.decision.breakeven import Search
 from quorisk.analysis.decision.designs import Design, designs, loses_at_least
@@ -189,7 +189,9 @@ def _design(design: Design, advice: Advice, is_chosen: bool) -> dict[str, Any]:
         "meets": design.verdict(advice.target) == MEETS,
         "shortfalls": design.shortfalls(),
         "chosen": is_chosen,
-        "p_any_loss_by_placement": design.by_placement,
+        "p_any_loss_by_placement": {
+            name: dict(zip(years.SUMMED, ends, strict=True)) for name, ends in design.by_placement.items()
+        },
         "scenarios": {
             part["run.scenario"]: {
                 name: part[name] for name in (*Event._fields, "p", "low", "high", "method") if name in part

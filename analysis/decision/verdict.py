@@ -18,8 +18,8 @@ def choice(found: list[Design], target: float) -> list[Design]:
 
     At a target come first those that store least, then the safest; those whose writes stop at any restart come last.
     Designs that losses do not tell apart share a rank. What is certain decides between them: writes that go on while a
-    node is down, copies, unless there are targets on copies or failures, then speed, then steps. Without a target the
-    order is that of the ranks.
+    node is down, copies, unless there are targets on copies or failures, loss of a rack, then speed, then steps.
+    Without a target the order is that of the ranks.
     """
     meets = [design for design in found if design.verdict(target) == MEETS and not design.is_changed]
     clean = [design for design in meets if design.is_clean]
@@ -74,6 +74,7 @@ def _certain(design: Design, said: bool) -> dict[str, float]:
     return {
         "takes writes while any one node is down": float(design.stops_writes),
         "has more copies when acknowledged": copies,
+        "survives the loss of a rack": 0 if design.worst.get("wants_zones") else -design.worst.get("zones", 0),
         "is faster": design.worst.get("write_p99_ms", 0.0),
         "takes fewer steps": design.steps,
     }

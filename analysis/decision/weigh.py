@@ -29,7 +29,7 @@ from quorisk.analysis.estimate.stopping import rule_of
 from quorisk.analysis.exact.exact import ExactResult, exact
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.grid import GridPoint, by_design
-from quorisk.analysis.experiment.identity import dotted_values
+from quorisk.analysis.experiment.identity import dotted_values, point_id
 from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.analysis.results import heads
 from quorisk.analysis.statistics.yearly import confidence_of_each
@@ -220,7 +220,7 @@ class Weigher:
         alone = _alone(experiment, point)
         if not enough and (known := self._exactly(alone)):
             return known
-        key = point.point_id, alone.run.confidence
+        key = _runs_of(experiment, point), alone.run.confidence
         if key not in self._known or self._known[key][0] > enough > 0.0:
             self._in_time()
             if not self.may_run:
@@ -236,9 +236,9 @@ class Weigher:
 
     def _exactly(self, alone: Experiment) -> dict[str, Any] | None:
         """The numbers of a configuration by its chain; None if that does not fit."""
-        point = alone.points[0]
-        if point.point_id in self._solved:
-            return self._solved[point.point_id]
+        point, runs = alone.points[0], _runs_of(alone, alone.points[0])
+        if runs in self._solved:
+            return self._solved[runs]
         sizes, values = _sizes(alone, point), repr(point.point.values)
         no_larger = sum(all(map(le, each, sizes)) for each in self._not_fitting[point.scenario])
         too_large = values in self._too_large or no_larger >= MOST_TRIES
@@ -246,12 +246,12 @@ class Weigher:
             return None
         self._in_time()
         try:
-            self._solved[point.point_id] = _solved(exact(alone, self._memory_bytes, data_loss_alone=True))
+            self._solved[runs] = _solved(exact(alone, self._memory_bytes, data_loss_alone=True))
         except ConfigError:
             self._too_large.add(values)
             self._not_fitting[point.scenario].append(sizes)
             return None
-        return self._solved[point.point_id]
+        return self._solved[runs]
 
     def _closely(self, alone: Experiment, enough: float) -> dict[str, Any]:
         """An estimate: first by what takes little time, if some width is enough."""
@@ -279,6 +279,12 @@ def _compile_engine(experiment: Experiment, points: Sequence[GridPoint]) -> None
         model, run = experiment.model, experiment.run
         of_all = pack(model, [each.point for each in points])
         registry.choose(run.engine).simulate(model, of_all, [Job(0, 0, 1)], run.seed)
+
+
+def _runs_of(experiment: Experiment, point: GridPoint) -> str:
+    """The identity of a configuration's runs, which take no notice of the placement of copies."""
+    has_own = point.point.placement is not None
+    return point_id(experiment.model, point.point._replace(placement=None)) if has_own else point.point_id
 
 
 def _alone(experiment: Experiment, point: GridPoint) -> Experiment:

@@ -11,7 +11,7 @@ from quorisk.analysis.decision.designs import Design, designs
 from quorisk.analysis.decision.weigh import EXACT, REPLACED, Weigher
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.grid import by_design, one_wanted
-from quorisk.analysis.experiment.placed import Placed, is_key
+from quorisk.analysis.experiment.placed import Placed
 from quorisk.analysis.experiment.scenarios import SCENARIO
 from quorisk.analysis.statistics import yearly
 from quorisk.analysis.statistics.yearly import FATES
@@ -148,13 +148,9 @@ def with_scenarios(experiment: Experiment, answers: Sequence[Answer], weigher: W
     for row in weigher.frame(experiment).to_dict("records"):
         rows.setdefault(design_of[row["point_id"]], []).append(row)
     return [
-        _with_rows(answer, rows[_design(placed)], experiment, placed)
+        _with_rows(answer, rows[placed.design], experiment, placed)
         for answer, placed in zip(answers, experiment.clusters, strict=True)
     ]
-
-
-def _design(placed: Placed) -> tuple[tuple[str, Any], ...]:
-    return tuple((key, value) for key, value in placed.varied.items() if not is_key(key))
 
 
 def _with_rows(answer: Answer, rows: Sequence[Mapping[str, Any]], experiment: Experiment, placed: Placed) -> Answer:

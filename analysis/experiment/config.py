@@ -11,7 +11,7 @@ from quorisk.analysis.experiment import cluster, follows, grid, profiles, scenar
 from quorisk.analysis.experiment.grid import GridPoint
 from quorisk.analysis.experiment.hints import hint
 from quorisk.analysis.experiment.keys import Key, as_float, find, keys_of
-from quorisk.analysis.experiment.placed import TABLE, Placed, is_key
+from quorisk.analysis.experiment.placed import TABLE, Placed, is_circumstance, is_key
 from quorisk.analysis.experiment.profiles import Profile
 from quorisk.analysis.experiment.scenarios import SCENARIO, Scenario
 from quorisk.analysis.statistics.known import Known
@@ -203,7 +203,7 @@ def _build(document: Mapping[str, Any], path: str, overrides: Sequence[str], one
         model=model,
         points=points,
         run=RunSettings(**{name: values[f"run.{name}"] for name in RunSettings._fields}),
-        varied=tuple(name for name in read.grid if not is_key(name)),
+        varied=tuple(name for name in read.grid if not is_circumstance(name)),
         overrides=tuple(overrides),
         given=frozenset(read.values | read.grid | {name: 0 for each in found.values() for name in each.values}),
         scenarios=found,

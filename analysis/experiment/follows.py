@@ -9,7 +9,7 @@ from typing import Any
 
 from quorisk.analysis.experiment import cluster
 from quorisk.analysis.experiment.keys import show
-from quorisk.analysis.experiment.placed import TABLE, is_key
+from quorisk.analysis.experiment.placed import TABLE, is_circumstance
 from quorisk.analysis.experiment.scenarios import SCENARIO, Scenario
 from quorisk.kernels.cluster.setting import CLUSTER, RACK, Cluster
 from quorisk.kernels.errors import ConfigError
@@ -78,7 +78,7 @@ def following(
             if key in own and abs(here[key] - value) > _SAME * value:
                 both = f"{key} = {show(here[key])}: [{TABLE}] gives {value:.6g}"
                 raise ConfigError(f"{both}, and a figure stands in one place; leave it out")
-        design = tuple((key, value) for key, value in varied.items() if not is_key(key))
+        design = tuple((key, value) for key, value in varied.items() if not is_circumstance(key))
         if found and before.setdefault(design, now) != now:
             key = next(key for key, value in now.items() if before[design].get(key) != value)
             raise ConfigError(f"grid: the clusters of one design give {key} several values; sweep them one by one")

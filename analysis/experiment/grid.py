@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from quorisk.analysis.experiment import cluster, settings
 from quorisk.analysis.experiment.identity import point_ids
 from quorisk.analysis.experiment.keys import Key, show
-from quorisk.analysis.experiment.placed import Placed, is_key
+from quorisk.analysis.experiment.placed import PLACEMENT, Placed, is_circumstance
 from quorisk.analysis.experiment.scenarios import SCENARIO, Scenario
 from quorisk.kernels.engines.points import Point, RateError, rates_in_force, scale_rates
 from quorisk.kernels.errors import ConfigError
@@ -125,7 +125,7 @@ def points(model: Model, combinations: Iterable[Combination], time_unit: str | N
     shared: dict[Any, Mapping[str, Any]] = {}
     id_of = point_ids(model)
     weighed: set[tuple[int, int, float]] = set()  # exact fractions take a while, and most axes leave the rates alone
-    for varied, here in _told_apart(combinations, lambda name: not is_key(name)):
+    for varied, here in _told_apart(combinations, lambda name: not is_circumstance(name)):
         point = _shared(_point(model, here, varied)._replace(time_unit=time_unit), shared)
         weighing = id(point.values), id(point.rates), point.lifetime
         if weighing not in weighed:
@@ -149,7 +149,9 @@ def _shared(point: Point, known: dict[Any, Mapping[str, Any]]) -> Point:
 
 def check_one_design(combinations: Iterable[Combination]) -> None:
     """Raises ConfigError if there are several designs, whatever their clusters are."""
-    designs = [design for design, _ in _told_apart(combinations, lambda name: name != SCENARIO and not is_key(name))]
+    designs = [
+        design for design, _ in _told_apart(combinations, lambda name: name != SCENARIO and not is_circumstance(name))
+    ]
     if len(designs) > 1:
         raise ConfigError(one_wanted(designs))
 
@@ -188,7 +190,8 @@ def _point(model: Model, values: Mapping[str, Any], varied: Mapping[str, Any]) -
     max_steps, horizon, lifetime = (values[f"run.{name}"] for name in ("max_steps", "horizon", "lifetime"))
     others = {each.name: values[f"faults.{each.name}"] for each in model.probabilities}
     loss = values["faults.message_loss"]
-    return Point(parameters, rates, loss, max_steps, horizon, lifetime, other_losses=others)
+    own = varied.get(PLACEMENT)
+    return Point(parameters, rates, loss, max_steps, horizon, lifetime, other_losses=others, placement=own)
 
 
 def _check_rates(model: Model, point: Point) -> None:

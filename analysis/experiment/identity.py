@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
+from quorisk.analysis.experiment.placed import PLACEMENT
 from quorisk.kernels.engines.points import Point
 from quorisk.kernels.model import Model
 from quorisk.kernels.protocols import registry
@@ -20,7 +21,8 @@ def dotted_values(model: Model, point: Point) -> dict[str, Any]:
     """Returns every key of an experiment file that the point depends on, defaults filled in, in the file's order.
 
     Numbers that may be fractions are floats; `run.horizon` and `run.lifetime` are None if there is none. Where rates
-    and times have units they are given in seconds, and `run.time_unit`, which a file cannot set, is "s".
+    and times have units they are given in seconds, and `run.time_unit`, which a file cannot set, is "s". The placement
+    of copies is there where designs differ in it.
     """
     return {**_of_values(model, point), **_losses(model, point), **_rates(model, point), **_run(point)}
 
@@ -43,6 +45,7 @@ def _run(point: Point) -> dict[str, Any]:
         "run.horizon": _finite(point.horizon),
         "run.lifetime": _finite(point.lifetime),
         **({"run.time_unit": point.time_unit} if point.time_unit else {}),
+        **({PLACEMENT: point.placement} if point.placement else {}),
     }
 
 

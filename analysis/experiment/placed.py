@@ -11,12 +11,17 @@ from quorisk.kernels.protocols.promises import Promise
 from quorisk.say.quantities import YEAR_S
 
 TABLE = "cluster"
-EVENTS = f"{TABLE}.events."
+EVENTS, PLACEMENT = f"{TABLE}.events.", f"{TABLE}.placement"
 
 
 def is_key(name: str) -> bool:
     """Returns whether a dotted name is one of this table."""
     return name.startswith(f"{TABLE}.")
+
+
+def is_circumstance(name: str) -> bool:
+    """Returns whether a dotted name is one of this table that no design chooses: all but the placement of copies."""
+    return is_key(name) and name != PLACEMENT
 
 
 class Source(NamedTuple):
@@ -58,6 +63,11 @@ class Placed(NamedTuple):
     leaderless_for_s: float = 0.0
     """Time without a leader after one stops; NaN if unknown."""
     source: Source | None = None
+
+    @property
+    def design(self) -> tuple[tuple[str, Any], ...]:
+        """The design, as `GridPoint.design`."""
+        return tuple((key, value) for key, value in self.varied.items() if not is_circumstance(key))
 
     @property
     def values(self) -> dict[str, Any]:

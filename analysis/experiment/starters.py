@@ -47,7 +47,7 @@ _CRASHES = 3.16
 
 
 _PLACEMENTS = """
-# `quorisk recommend` tells what each design would lose with the others."""
+# `quorisk recommend` tells what each design would lose with the others. In [grid], each of a list is a design."""
 _LOSSES = {
     "bookkeeper": "assumed: annual failure rates of disks are 0.3 to 3 %, by model",
     "kraft": "Backblaze, drive statistics 2024, hard disks",

@@ -46,6 +46,8 @@ class Point(NamedTuple):
     """"s" if rates and times are physical; None if the file gives them without a unit. No engine reads it."""
     other_losses: Mapping[str, float] = {}
     """Probabilities of `Model.probabilities` by name, with which what is no message is lost; 0 where not given."""
+    placement: str | None = None
+    """Placement of copies on a cluster, where designs differ in it; None elsewhere. No engine reads it."""
 
     def p_lost(self, name: str) -> float:
         """The probability of that name, one of `rule.loss_names`."""

@@ -10,10 +10,13 @@ from quorisk.analysis.cluster import allowed, joined
 from quorisk.analysis.cluster.answer import answer, designs, effort_of
 from quorisk.analysis.cluster.certified import Draws, any_loss, certified
 from quorisk.analysis.cluster.joined import p_any_of, with_cluster, with_p_any, worst_clusters
+from quorisk.analysis.compare.compare import one_by_one
 from quorisk.analysis.decision import recommend
+from quorisk.analysis.decision.designs import designs as ranked
 from quorisk.analysis.decision.weigh import REPLACED, Weigher
 from quorisk.analysis.experiment import starters
 from quorisk.analysis.experiment.config import build
+from quorisk.analysis.experiment.placed import PLACEMENT
 from quorisk.kernels.errors import ConfigError
 
 DOCUMENT: dict[str, Any] = {
@@ -149,11 +152,13 @@ def test_recommend_compares_placements():
     own = {name: each.designs[0].worst["any_loss"] for name, each in told.items()}
     assert own["two_racks"] < 0.9 * own["random"]
     for name, other in (("random", "two_racks"), ("two_racks", "random")):
-        found = told[name].designs[0].by_placement
+        ends = told[name].designs[0].by_placement
+        assert all(low < p < high for p, low, high in ends.values())
+        found = {each: p for each, (p, *_) in ends.items()}
         assert found.pop(name) == own[name]
         assert found["distinct_racks"] == pytest.approx(own["two_racks"], rel=0.01)  # of two copies it is the same
         assert found[other] == pytest.approx(own[other], rel=0.01)
-        words = {"random": "copies at random", "two_racks": "write sets in two racks"}
+        words = {"random": "copies at random", "two_racks": "copies in two racks"}
         first, second = (f"{p:.3g} with {words[each]}" for each, p in ((name, own[name]), (other, found[other])))
         [said] = [each for each in told[name].words.sentences if "copies at random" in each]
         assert said.startswith(f"On the cluster, P(any loss in a year) is {first}, ")
@@ -163,6 +168,28 @@ def test_recommend_compares_placements():
     assert set(design.by_placement) == {"random", "two_racks"}
     alone = {**DOCUMENT["cluster"], "events": DOCUMENT["cluster"]["events"]}
     assert advised(experiment(cluster=alone, **given)).designs[0].placed() == ""
+
+
+def test_placements_in_a_grid_are_designs():
+    """Each loses what the file with that placement loses; the runs of scenarios beside the cluster are the same."""
+    racks = {**DOCUMENT["cluster"], "racks": 2}
+    grid = {"cluster": {"placement": ["random", "two_racks"], "nodes": [12, 24]}}
+    scenarios = {"failover": {"per_year": 0.5, "incident": True, "run": {"lifetime": 10.0}}}
+    given = experiment(cluster=racks, grid=grid, scenarios=scenarios, targets={"copies": 1})
+    assert len({point.point_id for point in given.points}) == len(given.points) == 2
+    weigher = Weigher(1 << 26, 2)
+    found = {each.settings: each.worst for each in ranked(weigher.frame(given))}
+    names = {"random": "copies at random", "two_racks": "copies in two racks"}
+    assert found.keys() == set(names.values())
+    for name, said in names.items():
+        [alone] = ranked(weigher.frame(given.changed(f"cluster.placement={name}")))
+        for column in ("any_loss", "any_loss_low", "p_any", "cluster_at", "zones"):
+            assert found[said][column] == alone.worst[column], column
+        assert alone.worst["cluster_at"] == "nodes 24"  # the worse of the two, on which both are judged
+    assert found["copies in two racks"]["any_loss"] != found["copies at random"]["any_loss"]
+    assert len(weigher._known) + len(weigher._solved) == 1
+    ways = one_by_one(given.changed, ["placement=random,two_racks"])
+    assert [each.points[0].varied[PLACEMENT] for each in ways.values()] == ["random", "two_racks"]
 
 
 def test_a_placement_whose_losses_cannot_be_told_is_left_out():

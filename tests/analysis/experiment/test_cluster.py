@@ -121,10 +121,15 @@ def test_designs_and_clusters_are_crossed(placed, tmp_path):
         (20, 3, "random"),
     ]
     assert [design.cluster.nodes for design in designs] == [20] * 4 + [100] * 4
-    # runs depend on the write quorum alone: other verbs see two points, and the grid's other keys are not theirs
+    # the write quorum and the placement make a design: other verbs see four points, and each on the worst cluster
     experiment = load(tmp_path / "mine.toml", [*grid, "scatter_width=2"])
-    assert [point.varied for point in experiment.points] == [{"model.write_quorum": 2}, {"model.write_quorum": 3}]
-    assert experiment.varied == ("model.write_quorum",)
+    assert [tuple(point.varied.values()) for point in experiment.points] == [
+        (2, "random"),
+        (2, "copysets"),
+        (3, "random"),
+        (3, "copysets"),
+    ]
+    assert experiment.varied == ("model.write_quorum", "cluster.placement")
     where = load(tmp_path / "mine.toml", [*grid, "scatter_width=2", "grid.where=['nodes == 20']"])
     assert len(where.clusters) == 4
     one = load(tmp_path / "mine.toml", ["grid.cluster.nodes=[20, 100]"], one=True)
