@@ -151,7 +151,8 @@ def caption(rows: pd.DataFrame, found: Sequence[Design]) -> str:
     ]
     if verdict.has_targets(list(found), float(rows["target"].iloc[0])):
         said.append(
-            "Circles meet the targets, crosses lose too much, squares miss another one, diamonds are undecided."
+            "Circles and plus signs meet the targets, crosses lose too much, squares miss another one, diamonds are "
+            "undecided."
         )
     if any(each.worst.get("allowed_high", 0.0) > 0.0 for each in found):
         said.append("Wide, pale bars: 90 % of what is known of the rates allows this.")

@@ -22,8 +22,10 @@ ALLOWED, COMPUTED, UPPER_BOUND, CHOSEN = "allowed", "computed", "upper bound", "
 """Group ids: bars of what the rates allow, the computation's intervals, marks of upper bounds, the choice."""
 _BLUE, _GREY, _RED = "#0072b2", "#6b7785", "#d55e00"
 _RISKY = "a mechanism off, or a risky setting on"
+_MEETS, _STOPS = "meets the targets", "meets them, but any restart stops writes"
 _SHAPES = {
-    "meets the targets": ("o", _BLUE),
+    _MEETS: ("o", _BLUE),
+    _STOPS: ("P", _BLUE),
     "loses more than the target": ("X", _RED),
     "misses another target": ("s", _RED),
     "undecided": ("D", INK),
@@ -106,8 +108,10 @@ def standing(design: Design, target: float) -> str:
     if design.is_changed:
         return _RISKY
     said = design.verdict(target)
-    if said in (MEETS, UNDECIDED):
-        return "meets the targets" if said == MEETS else "undecided"
+    if said == MEETS:
+        return _STOPS if design.stops_writes else _MEETS
+    if said == UNDECIDED:
+        return "undecided"
     return "misses another target" if design.shortfalls() else "loses more than the target"
 
 
@@ -152,6 +156,8 @@ def _note(design: Design, picks: Sequence[Design]) -> str:
     elif picks and any(each.settings == design.settings for each in picks):
         said += filter(None, [design.tie(picks[0]).partition(":")[0]])  # the first screen says why
     said += design.shortfalls()[:1]
+    if design.stops_writes:
+        said.append("any restart stops writes")
     return ", ".join(said)
 
 

@@ -57,12 +57,14 @@ def test_bars_and_hollow_marks_are_in_the_legend_where_there_are_any(losses, tol
         ({}, 0.03, "undecided"),
         ({"nodes": 0, "wants_nodes": 1}, 0.5, "misses another target"),
         ({"changed": "fencing off"}, 0.5, "a mechanism off, or a risky setting on"),
+        ({"stops_with_one": True}, 0.5, "meets them, but any restart stops writes"),
     ],
 )
 def test_a_design_that_stops_short_is_told_by_its_shape(more, target, stands):
     [design] = made([30])
     worst = design.worst | more
     assert ranking.standing(design._replace(worst=worst, points=[worst]), target) == stands
+    assert ("any restart stops writes" in ranking._note(design._replace(worst=worst), [])) == ("stops_with_one" in more)
 
 
 def test_what_the_rates_allow_is_a_bar_of_its_own():
