@@ -14,7 +14,7 @@ from quorisk.command import main
 HERE = Path(__file__).parent
 settings.register_profile("usual", max_examples=200)
 settings.register_profile("many", max_examples=10_000)
-settings.register_profile("few", max_examples=50)
+settings.register_profile("few", max_examples=25)
 settings.load_profile("usual")
 
 

@@ -88,6 +88,7 @@ for acks in (3, 1):
 """
 
 
+@pytest.mark.exhaustive
 def test_what_the_page_builds_loses_data_as_it_should(installed):
     """Acknowledged by all replicas nothing is lost; by one alone it is; the estimate agrees with the exact answer."""
     answers = in_folder(installed, sys.executable, "-c", ANSWERS).splitlines()

@@ -155,10 +155,15 @@ def test_times_too_long_or_too_short_to_be_counted_make_no_mean(capsys):
     found = estimate.estimate(slow, 1)
     assert found.outcomes == soon.outcomes
     assert found.mean_time_to_loss == pytest.approx(3e12 * soon.mean_time_to_loss)
-    for engine in (numba_engine, jax_engine):
-        runs = engine.record(late.model, pack(late.model, [late.points[0].point]), Job(0, 0, 20_000), 5)
-        lost = runs[runs[:, 0] == OUTCOMES.index("lost")]
-        assert {tuple(times) for times in lost[:, -2:].tolist()} == {(MOST_HIGH_TICKS, 0)}
+
+
+@pytest.mark.parametrize("engine", [numba_engine, pytest.param(jax_engine, marks=pytest.mark.exhaustive)])
+def test_times_too_long_to_be_counted_are_the_longest_that_are(engine):
+    names = [action.name for action in build(TOPIC, "topic").model.actions]
+    late = build(TOPIC | {"rates": dict.fromkeys(names, 1e-14)}, "scaled")
+    runs = engine.record(late.model, pack(late.model, [late.points[0].point]), Job(0, 0, 20_000), 5)
+    lost = runs[runs[:, 0] == OUTCOMES.index("lost")]
+    assert {tuple(times) for times in lost[:, -2:].tolist()} == {(MOST_HIGH_TICKS, 0)}
 
 
 def test_what_losses_met_and_how_long_exposure_lasts_is_said(topic):

@@ -277,7 +277,7 @@ YEAR_CELLS = {
 }
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("scenario", ["entry", "power_outage"])
 @pytest.mark.parametrize(("write_quorum", "ack_quorum"), [(2, 1), (2, 2), (3, 1), (3, 2), (3, 3)])
 def test_heads_and_exact_answers_agree_on_scenarios_of_a_year(scenario, write_quorum, ack_quorum):

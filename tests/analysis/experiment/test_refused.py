@@ -260,7 +260,7 @@ tables = st.sampled_from(["model", "variant", "faults", "rates", "run", "grid"])
 
 
 @given(st.dictionaries(tables, st.dictionaries(names, anything, max_size=4) | anything, max_size=4))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_nothing_that_a_file_holds_ends_in_anything_but_one_line(tables):
     said = ""
     try:

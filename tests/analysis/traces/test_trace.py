@@ -173,7 +173,7 @@ RUNS = [
 @pytest.mark.parametrize(("model", "point", "outcomes"), RUNS)
 def test_a_run_comes_again_as_the_engine_recorded_it(model, point, outcomes):
     first, seed = 2**33 + 4000, 2**40 + 5
-    records = numba_engine.record(model, points.pack(model, [point]), Job(0, first, 300), seed)
+    records = numba_engine.record(model, points.pack(model, [point]), Job(0, first, 120), seed)
     for i, record in enumerate(records.tolist()):
         again = rerun(model, point, seed, first + i)
         assert tuple(record) == again.record()

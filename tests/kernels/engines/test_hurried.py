@@ -18,12 +18,13 @@ from quorisk.kernels.engines.starts import NO_STARTS
 from quorisk.kernels.engines.tally import STEPS
 from quorisk.kernels.errors import ModelError
 from quorisk.kernels.model import LOST, Margin
-from quorisk.kernels.ops import as_uint64
+from quorisk.kernels.ops import as_uint64, popcount
 from quorisk.kernels.protocols.bookkeeper import MODEL
 from quorisk.kernels.protocols.bookkeeper.margin import MARGIN
 from quorisk.kernels.rule import group_words
 from quorisk.kernels.states.exits import exits_of, from_exits
 from quorisk.kernels.states.head import Head
+from tests.kernels import outside
 from tests.kernels.states.test_margins import MEMORY, PROBLEMS, experiment
 
 SEED = 9
@@ -138,13 +139,13 @@ def test_exits_without_room_count_as_lost_as_far_as_faults_allow():
     assert low <= truth <= high
 
 
-def _too_many(state, params):
-    """One fault that is not needed, but for bookies that are up."""
-    return MARGIN.needed(state, params) * 2
+def _two_at_once(state, params):
+    """Crashes that a loss takes, if each counted twice."""
+    return 2 * popcount(state.up)
 
 
 def test_a_step_that_takes_more_than_the_margin_says_is_refused():
-    _, _, points = left("all of three")
-    wrong = MODEL._replace(name="wrong_margin", margin=Margin(MARGIN.fault, MARGIN.most, _too_many))
+    wrong = outside.changed("margin", margin=Margin("crash", lambda params: params.replicas, _two_at_once))
+    points = pack(wrong, [outside.point(crash=0.5)])._replace(starts=NO_STARTS._replace(places=4, p=0.5))
     with pytest.raises(ModelError, match="margin: a step takes more of the faults that are needed than it says"):
-        numba_engine.simulate(wrong, points, [Job(0, 0, 10_000)], SEED)
+        numba_engine.simulate(wrong, points, [Job(0, 0, 1_000)], SEED)

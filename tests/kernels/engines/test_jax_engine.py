@@ -130,6 +130,7 @@ def advance(monkeypatch):
     return found
 
 
+@pytest.mark.exhaustive
 def test_results_do_not_depend_on_the_size_of_batches_and_rounds(advance, monkeypatch):
     """Nor on how many copies of the sums there are, one for so many lanes."""
     monkeypatch.setattr(jax_engine, "num_lanes", lambda model, device: 256)

@@ -43,7 +43,7 @@ def test_all_engines_make_the_same_runs(name):
         again = rerun(MODEL, made.point, made.seed, made.job.first_run + i)
         assert again.record() == tuple(made.records[i].tolist())
     assert fuzz.by_jax(made).runs == RUNS
-    for shape in (Shape(16, 32), Shape(32, 16), QUEUED) if name == "plain" else (Shape(32, 16), QUEUED):
+    for shape in (Shape(32, 16), QUEUED) if name == "plain" else (Shape(16, 32), Shape(32, 16), QUEUED):
         compared = fuzz.by_kernel(made, shape, True)
         assert compared.repeated < RUNS / 8 or name == REFUSED
 
@@ -76,7 +76,7 @@ def test_a_group_goes_off_at_its_rate_and_each_member_as_often():
     values = VALUES | {"ticks": 1, "max_storms": 1, "max_floods": 0}
     rates = {"wake": 2.0, "graze": 3.0, "storm": 5.0, "tick": 7.0}
     point = Point(values, rates, 0.5, 1, math.inf, other_losses={"p_lost_in_storm": 0.25})
-    runs = 8_000
+    runs = 3_000
     steps = Counter[tuple[str, int]]()
     gone = Counter[int]()
     for run in range(runs):

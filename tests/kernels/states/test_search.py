@@ -53,7 +53,7 @@ def test_states_are_found_in_the_order_in_which_plain_python_finds_them(name):
     unbroken = [i for i in range(len(model.invariants)) if model.invariants[i].data_loss][:1]
     visited = search.visit(model, params, 1 << 28, wanted=unbroken)
     assert not visited.breaking[0, unbroken].any()
-    order, parents = by_plain_python(model, params, 3000)
+    order, parents = by_plain_python(model, params, 1000)
     assert visited.num_states >= len(order) > 500
     assert [visited.store.state(place) for place in range(len(order))] == order
     assert visited.parents[: len(order)].tolist() == parents

@@ -114,10 +114,10 @@ def test_conditions_that_do_not_always_hold_change_no_result(monkeypatch, name, 
 @pytest.mark.parametrize("shape", [OF_32_BITS, QUEUED])
 def test_one_kernel_serves_points_that_differ_in_their_losses(tmp_path, shape):
     model, small = registry.load("bookkeeper"), registry.cases("bookkeeper").small
-    for loss in (0.2, 1e-3, 1 / 32, 1.0):
+    for loss in (1e-3, 1.0):
         assert fuzz.compare(model, point_of(model, loss, **small), shape, True, 8, RUNS).repeated < RUNS / 50
     assert len(list(tmp_path.iterdir())) == 1
-    for i, loss in enumerate((0.0, 1e-18, 2e-5)):
+    for i, loss in enumerate((0.0, 1e-18)):
         assert fuzz.compare(model, point_of(model, loss, **small), shape, True, 8, RUNS).repeated < RUNS / 50
         assert len(list(tmp_path.iterdir())) == 2 + i
 
