@@ -218,6 +218,8 @@ class Model(NamedTuple):
     lost_records: Callable[[Any, Any, Any, Any, Any], float] | None = None
     """`lost_records(actions, state, params, rates, steps)`: the number of records lost, with `continuous_writes`, by a
     run that ends in a loss, from its initial state and its steps (`paths.Step`), each with its time."""
+    writes: str = ""
+    """Action whose rate is that of the records."""
 
 
 def with_defaults(model: Model, given: Mapping[str, Any]) -> dict[str, Any]:

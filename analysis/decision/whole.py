@@ -9,6 +9,7 @@ from quorisk.analysis.cluster.joined import columns, is_replaced
 from quorisk.analysis.decision import years
 from quorisk.analysis.decision.designs import Design, designs
 from quorisk.analysis.decision.weigh import EXACT, REPLACED, Weigher
+from quorisk.analysis.estimate import amounts
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.grid import by_design, one_wanted
 from quorisk.analysis.experiment.placed import Placed
@@ -39,7 +40,7 @@ class Whole(NamedTuple):
     """Incidents a year by scenario and by cause of the cluster's; without a cluster, losses a year."""
     scenarios: Mapping[str, Mapping[str, Any]]
     """Scenarios that count, by name: `per_year`, `hits` and `fates` of the event, and `p`, `low`, `high` and `method`
-    of P(loss) of one object."""
+    of P(loss) of one object; with `with_records`, what is known of the records that it loses."""
     confidence: float
 
     @property
@@ -75,6 +76,26 @@ def whole(experiment: Experiment, weigher: Weigher, is_exact: bool = False) -> W
                 "memory; give more `memory`, or estimate it"
             )
     return found
+
+
+def with_records(found: Whole, experiment: Experiment, weigher: Weigher) -> Whole:
+    """Returns the losses in a year of an experiment's one design, with what scenarios lose of logs that are written to
+    all the time: `amount`, the records that a log loses if any, at the scenario's rate; `writing_s_per_year`, the time
+    in which what is lost in a year was written; and on a cluster whose `entries_per_second` is known, at that rate,
+    `records_per_year`. Scenarios whose first runs lose too seldom have none of these."""
+    per_second, known = 0.0, dict[str, Mapping[str, Any]]()
+    for placed in experiment.clusters[:1]:
+        per_second = placed.figure_in_file("cluster.entries_per_second") / placed.cluster.ledgers
+    for point in experiment.points:
+        row = found.scenarios.get(str(point.scenario), {"p": 0.0})
+        weigher.tell(f"records that {point.scenario} loses")
+        if row["p"] and (amount := amounts.counted(experiment._replace(points=(point,)))):
+            writing_s = (
+                row["per_year"] * row["hits"] * row["p"] * amount.mean / point.point.rates[experiment.model.writes]
+            )
+            at_rate = {"records_per_year": per_second * writing_s} if per_second else {}
+            known[str(point.scenario)] = {**row, "amount": amount, "writing_s_per_year": writing_s, **at_rate}
+    return found._replace(scenarios={**found.scenarios, **known})
 
 
 def wholes(experiment: Experiment, weigher: Weigher) -> list[Whole]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from quorisk.analysis import files
-from quorisk.analysis.estimate.estimate import assumptions, data_loss_invariants, only_point
+from quorisk.analysis.estimate.estimate import Amount, assumptions, data_loss_invariants, only_point
 from quorisk.analysis.exact import answers, storm, umb
 from quorisk.analysis.exact.answers import Answers, TooLong
 from quorisk.analysis.experiment import units
@@ -71,6 +71,10 @@ class ExactResult(NamedTuple):
     build_s: float
     solve_s: float
     assumptions: list[str]
+    amount: Amount | None = None
+    """Records that a run loses that loses any, counted in runs: see `amounts.with_amount`."""
+    expected_records: float | None = None
+    """`data_loss.p` times the mean of `amount`."""
 
 
 def exact(

@@ -106,16 +106,20 @@ def picking(overrides: Sequence[str], scenario: str | None) -> list[str]:
     return [*overrides, *([f"run.scenario={scenario}"] if scenario else [])]
 
 
-def whole_of(experiment: "Experiment", threads: int | None = None, memory: int = 0, is_exact: bool = False) -> "Whole":
-    """Returns the losses of an experiment's one design in a year, which every verb says first. Raises ConfigError, also
-    if they cannot be solved although `is_exact`."""
+def whole_of(
+    experiment: "Experiment", threads: int | None = None, memory: int = 0, is_exact: bool = False, records: bool = False
+) -> "Whole":
+    """Returns the losses of an experiment's one design in a year, which every verb says first, and the `records` lost
+    if asked. Raises ConfigError, also if they cannot be solved although `is_exact`."""
     from quorisk.analysis.decision.weigh import MEMORY, Weigher
-    from quorisk.analysis.decision.whole import whole
+    from quorisk.analysis.decision.whole import whole, with_records
     from quorisk.command import bars
     from quorisk.kernels.cores import num_cores
 
     with bars.status() as tell:
-        return whole(experiment, Weigher(memory or MEMORY, threads or num_cores(), tell), is_exact)
+        weigher = Weigher(memory or MEMORY, threads or num_cores(), tell)
+        found = whole(experiment, weigher, is_exact)
+        return with_records(found, experiment, weigher) if records else found
 
 
 def tell_idle(experiment: "Experiment", strict: bool) -> None:

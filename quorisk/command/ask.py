@@ -61,7 +61,7 @@ def estimate_verb(
     if experiment.asks_year:
         from quorisk.command import show_year
 
-        year = whole_of(experiment, threads)
+        year = whole_of(experiment, threads, records=True)
         reply(as_json, year.whole_json(), lambda: show_year.year(year, experiment, show.console()))
         return
     with bars.estimate_bar(experiment.run.runs) as (progress, solving):
@@ -130,6 +130,7 @@ def exact_verb(
     """
     experiment = load(file, overrides, strict, True, scenario)
     from quorisk.analysis import explore
+    from quorisk.analysis.estimate import amounts
     from quorisk.analysis.exact import exact
     from quorisk.command import bars, show
 
@@ -141,12 +142,13 @@ def exact_verb(
             raise ConfigError(
                 "--by-steps, --by-time, --storm, --export: need one scenario; pick it with --scenario NAME"
             )
-        year = whole_of(experiment, None, memory_bytes, True)
+        year = whole_of(experiment, None, memory_bytes, True, records=True)
         reply(as_json, year.whole_json(), lambda: show_year.year(year, experiment, show.console()))
         return
     times = [exact.parse_time(experiment, each) for each in by_time]
     with bars.chain_line() as progress:
         result = exact.exact(experiment, memory_bytes, by_steps, times, storm, progress, export)
+        result = amounts.with_amount(experiment, result)
     reply(as_json, result, lambda: show.exact(result, show.console()))
 
 

@@ -60,11 +60,7 @@ def estimate(result: Estimate, out: Console) -> None:
     elif result.outcomes["lost"] and not result.head:
         counted = "a microsecond to two million years" if physical else "2^-20 to 2^46; scale the rates"
         out.print(f"mean {'' if physical else 'model '}time to data loss: outside {counted}")
-    if result.amount and result.expected_records:
-        mean = f"{numbers.plain(result.amount.mean)} {escape(numbers.span(*result.amount[1:3]))}"
-        counted = f"by a run that loses any (counted in {result.amount.runs})"
-        expected = numbers.plain(result.expected_records)
-        out.print(f"records lost: {mean} {counted}; expected of a run: {expected}", soft_wrap=True)
+    _amount(result, out)
     _faults_met(result, out)
     for name, exposure in result.exposures.items():
         if exposure.mean_time is not None:
@@ -81,6 +77,14 @@ def estimate(result: Estimate, out: Console) -> None:
     if result.outcomes["unfinished"]:
         warn(out, f"{result.outcomes['unfinished']:,} unfinished runs (raise run.max_steps): upper bounds count them.")
     out.print(" ".join(["* data loss.", *assumed(result.assumptions)]), style="dim", soft_wrap=True)
+
+
+def _amount(result: Estimate | ExactResult, out: Console) -> None:
+    if result.amount and result.expected_records:
+        mean = f"{numbers.plain(result.amount.mean)} {escape(numbers.span(*result.amount[1:3]))}"
+        counted = f"by a run that loses any (counted in {result.amount.runs})"
+        expected = numbers.plain(result.expected_records)
+        out.print(f"records lost: {mean} {counted}; expected of a run: {expected}", soft_wrap=True)
 
 
 def _time(time: float, physical: bool) -> str:
@@ -190,6 +194,7 @@ def exact(result: ExactResult, out: Console) -> None:
     by |= {_time(time, physical): p for time, p in result.p_by_time.items()}
     for bound, p in by.items():
         out.print(f"data loss within {bound}: {p:.12g}")
+    _amount(result, out)
     expected = "a run may never end"
     if result.expected_steps is not None and result.expected_time is not None:
         expected = f"{result.expected_steps:.12g} steps and {_time(result.expected_time, physical)} a run"

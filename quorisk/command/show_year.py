@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -46,7 +47,8 @@ def year(found: Whole, experiment: Experiment, out: Console) -> None:
         causes(found.by_cause, out)
     if not found.scenarios:
         return
-    table = show.make_table("scenario", "events a year", "hits", "P(loss) of one", "lost a year", "method")
+    records = ["records a year"] if any("amount" in row for row in found.scenarios.values()) else []
+    table = show.make_table("scenario", "events a year", "hits", "P(loss) of one", "lost a year", *records, "method")
     for name, row in found.scenarios.items():
         solved = row["low"] == row["high"]
         p = "0 (proved)" if row["high"] == 0.0 else numbers.plain(row["p"], 6 if solved else 3) if row["p"] else ""
@@ -55,14 +57,23 @@ def year(found: Whole, experiment: Experiment, out: Console) -> None:
         bound = numbers.bound(objects * row["high"], numbers.plain, math.inf)
         lost_here = numbers.plain(objects * row["p"]) if row["low"] or solved else bound
         ends = "" if solved else f" {numbers.span(row['low'], row['high'])}"
-        table.add_row(
-            name, f"{row['per_year']:,.12g}", f"{row['hits']:,.12g}", escape(p + ends), lost_here, row["method"]
-        )
+        happens = f"{row['per_year']:,.12g}", f"{row['hits']:,.12g}"
+        num_records = [_records(row) for _ in records]
+        table.add_row(name, *happens, escape(p + ends), lost_here, *num_records, row["method"])
     out.print(table)
     for name in found.scenarios:
         scenario = experiment.scenarios[name]
         words = [f"{name}: {scenario.about}".rstrip(": "), *scenario.simplifications]
         out.print(escape(" ".join(f"{sentence.rstrip('.')}." for sentence in words)), style="dim", soft_wrap=True)
+
+
+def _records(row: Mapping[str, Any]) -> str:
+    if row["high"] == 0.0:
+        return "0"
+    if "amount" not in row:
+        return "not known"
+    written = f"those of {say_time(row['writing_s_per_year'])}"
+    return numbers.plain(row["records_per_year"]) if "records_per_year" in row else written
 
 
 def causes(rates: Mapping[str, float], out: Console) -> None:

@@ -90,4 +90,5 @@ MODEL = Model(
     limits=LIMITS,
     probabilities=PROBABILITIES,
     lost_records=lost_records,
+    writes="write_record_to_leader",
 )

@@ -2,6 +2,7 @@
 
 import itertools
 import random
+import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from itertools import islice
@@ -274,6 +275,26 @@ def test_one_in_eleven_crashes_of_leaders_loses_a_record_with_acks_1(tmp_path):
     assert found.amount is not None
     assert found.amount.low < 1.1 < found.amount.high
     assert found.expected_records == pytest.approx(0.05, rel=0.15)
+    solved = quorisk.exact(file)
+    assert solved.data_loss.p == pytest.approx(1 / 22, rel=0.02)
+    assert solved.amount == found.amount
+    assert solved.expected_records == pytest.approx(0.05, rel=0.06)
+
+
+def test_a_year_has_the_records_that_each_of_its_scenarios_loses():
+    """1,000 crashes a year lose 50 of the records above, of which there is one in 10 s; without crashes none is lost.
+    What is lost is the same time at any rate of writes."""
+    document = tomllib.loads(ACKS_1)
+    document["rates"] = {name: f"{rate} / s" for name, rate in document["rates"].items()}
+    crashes = {"per_year": 100, "hits": 10, "about": "a broker crashes"}
+    document["scenarios"] = {"crashes": crashes, "none": crashes | {"faults": {"max_clean_shutdowns": 0}}}
+    found = quorisk.year(document, solve=True).found.scenarios
+    assert found["crashes"]["writing_s_per_year"] == pytest.approx(50.0 * 10, rel=0.06)
+    assert found["crashes"]["amount"].runs == 50
+    assert "amount" not in found["none"]
+    document["rates"]["write_record_to_leader"] = "0.2 / s"
+    found = quorisk.year(document, solve=True).found.scenarios
+    assert found["crashes"]["writing_s_per_year"] == pytest.approx(50.0 * 10, rel=0.12)
 
 
 ACKS_1 = """
