@@ -68,10 +68,11 @@ def designs(experiment: Experiment) -> tuple[Placed, ...]:
                     f"{experiment.path}: scenarios.{name}: outages of the cluster take its place, and there are none; "
                     'give [cluster.events.power_outage] with scope = "cluster", or incident = true in the scenario'
                 )
-        if _answers_alone(each) and not any(_is_crash(scenario) for scenario in experiment.scenarios.values()):
+        if _answers_alone(each) and not any(_is_crash(each, other) for other in experiment.scenarios.values()):
             raise ConfigError(
                 f'{experiment.path}: variant.acks = "1": what only its leader has is lost as that crashes, and no '
-                f"scenario says how often: give one with {_CRASHES} and incident = true, as `quorisk init kraft` does"
+                f"scenario says how often: give one with {_CRASHES}, incident = true and a per_year above 0, "
+                "as `quorisk init kraft` does"
             )
         if each.refused:
             raise ConfigError(f"{experiment.path}: {each.refused}")
@@ -89,9 +90,10 @@ def _answers_alone(placed: Placed) -> bool:
     return placed.source is not None and placed.source.promised.asked < placed.source.promised.stored
 
 
-def _is_crash(scenario: Scenario) -> bool:
-    """Whether brokers crash in it while all else is well, which no [cluster] counts."""
-    return bool(scenario.incident and scenario.values.get(_CRASHES) and not scenario.values.get("faults.max_stalls"))
+def _is_crash(placed: Placed, scenario: Scenario) -> bool:
+    """Whether brokers crash in it while all else is well, which no [cluster] counts, and ever do."""
+    is_crash = scenario.incident and scenario.values.get(_CRASHES) and not scenario.values.get("faults.max_stalls")
+    return bool(is_crash and scenario.event(placed).per_year)
 
 
 def effort_of(experiment: Experiment, threads: int) -> Effort:

@@ -97,6 +97,17 @@ def test_partitions_and_several_kinds_of_topics_of_kafka_are_in_the_file(tmp_pat
     assert hazard(experiment, *BY_BROKER) == pytest.approx(12 * 12_000 * 0.0157, rel=0.005)
 
 
+def test_replicas_are_in_racks_of_their_own_where_there_are_enough(tmp_path):
+    """All were judged by the placement that the largest replication factor has to have."""
+    answers = starters.Answers("30", "3", "5e4", "7 days", "3/2/all; 4/2/all; 4/3/all")
+    found = load("kraft", answers, tmp_path).clusters
+    assert {(each.cluster.write_quorum, each.cluster.placement) for each in found} == {
+        (3, DISTINCT_RACKS),
+        (4, TWO_RACKS),
+    }
+    assert len(found) == 6
+
+
 def hazard(experiment, scenario, action):
     """Rolls a year of all partitions, times how often a year the action comes: what an event hits, how often it happens
     and the model's rate have to give that."""
@@ -184,6 +195,8 @@ def test_topics_with_acks_1_have_scenarios_of_their_leaders(tmp_path):
     assert {each.scenario for each in experiment.points if enough[each.point_id] == 1.0} == {
         *("rack_loses_power", "rack_loses_power_under_lag", "broker_lost", "broker_lost_under_lag")
     }
+    with pytest.raises(ConfigError, match="a per_year above 0"):
+        designs(experiment.changed("scenarios.broker_crashes.per_year=0"))
     assert "broker_crashes" not in load("kraft", MINE._replace(quorums="3/2/all"), tmp_path).scenarios
 
 
