@@ -151,8 +151,8 @@ def _open(design: Design, known: Allowed, designs_of: Mapping[str, int]) -> str:
     if design.is_proved:
         return ""
     scenario = known.unsolved.get(designs_of.get(_id(design), -1), "")
-    where = f" in {text.cause(scenario)}" if scenario else ""
-    return f"what it loses{where} was counted or bounded, and not solved"
+    where = f' in "{text.cause(scenario)}"' if scenario else ""
+    return f"its losses{where} were counted in runs or bounded, which does not tell how they follow the rates"
 
 
 def _chosen_at(found: Sequence[Design], target: float, solved: Mapping[str, Known], draw: int) -> str:

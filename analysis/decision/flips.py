@@ -71,7 +71,7 @@ def told(rows: pd.DataFrame, found: Sequence[Design], target: float) -> list[str
             scale = (rows[text.SCENARIO] == scenario).map({True: factor, False: 1.0})
             return verdict.chosen(designs(rows.assign(per_year=rows["per_year"] * scale)), target, chosen)
 
-        said += _sides(text.cause(scenario), 1.0, chosen, by, " times as often")
+        said += _sides(f'"{text.cause(scenario)}"', 1.0, chosen, by, " times as often")
     if _scenarios(rows) and not chosen and len(said) == 1:
         said.append(f"Any one scenario {MOST:g} times less often: still {NONE}.")
     return said + (list(_settings(rows, chosen, target)) if len(found) > 1 else [])

@@ -109,8 +109,8 @@ def _incident(design: Design) -> Iterator[tuple[str, str]]:
     elif "parts" in worst:
         protocol, most = worst.get("protocol", ""), max(row.get("hits", 1.0) for row in worst["parts"])
         objects = numbers.counted(int(most), _OBJECTS.get(protocol, "object"))
-        how = "`quorisk init kraft` writes a file with sizes" if protocol == "kafka" else "[cluster] gives sizes"
-        yield "lost at once", f"at most {objects} an event; how much of each is not known: {how}"
+        how = "a file of `quorisk init kraft`" if protocol == "kafka" else "a file with [cluster]"
+        yield "lost at once", f"at most {objects}; {how} also tells how many entries"
     if causes := design.by_cause:
         most = max(causes, key=lambda cause: causes[cause])
         about, of = ("last copies go with", "incidents") if design.is_clustered else ("mostly in", "losses")

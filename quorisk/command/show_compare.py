@@ -79,7 +79,8 @@ def _is_between(each: Comparison, result: Result) -> bool:
 def _comparisons(event: str, result: Result) -> Table:
     """Returns the table of comparisons in one event; the baseline's row is above those of its variants."""
     table = make_table("variant", "P", "difference", "ratio", "p")
-    table.title, table.title_justify = event, "left"
+    counted = ", counted in these runs" if result.alone and event != DATA_LOSS else ""
+    table.title, table.title_justify = f"{event}{counted}", "left"
     baseline = result.pairs[0].baseline
     table.add_row(baseline, _probability(result.pairs[0].events[event].p_baseline, baseline, event, result), "baseline")
     for pair in result.pairs:

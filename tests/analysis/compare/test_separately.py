@@ -44,6 +44,10 @@ def test_rare_losses_are_compared_by_what_is_known_of_each():
     told = io.StringIO()
     show_compare.compare(result, Console(file=told, width=200))
     assert "so each variant was estimated alone" in told.getvalue()
+    assert f"{losing}, counted" not in told.getvalue()
+    other = pair._replace(events=pair.events | {losing: found._replace(p_variant=1.1 * found.p_variant)})
+    show_compare.compare(result._replace(pairs=[other]), Console(file=told, width=200))
+    assert f"{losing}, counted in these runs" in told.getvalue()  # one of several ways to lose, and another method
     losing, *_ = [line for line in told.getvalue().splitlines() if "delete off" in line]
     assert "baseline never" in losing
     assert "[0, inf]" not in losing

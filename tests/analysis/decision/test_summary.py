@@ -79,10 +79,10 @@ def test_without_a_cluster_it_is_losses_and_without_a_design_that_meets_targets_
 def test_of_a_design_whose_doubt_was_not_found_it_says_why_and_not_how_often_it_is_the_choice():
     """At all draws such a design loses what it loses: how often it is the choice is not known, either."""
     known = Known(np.ones(1), 1e-3, 1e-4, 1e-2, 1.0, 1, {}, {}, 0.0)
-    why = {"WQ 3": "what it loses in failover was counted or bounded, and not solved"}
+    why = {"WQ 3": "its losses were counted"}
     sure = Doubt({"WQ 2": known, "WQ 4": known}, {"WQ 3": 0.6, "WQ 4": 0.4}, {}, None, {}, why)
     said = told(design(2e-3, **CLUSTER), 1.0, sure)
-    assert said["rates allow"] == "not known: what it loses in failover was counted or bounded, and not solved"
+    assert said["rates allow"] == "not known: its losses were counted"
     assert "it is the choice" not in said
 
 
@@ -116,8 +116,8 @@ def test_without_a_target_nothing_is_recommended():
 @pytest.mark.parametrize(
     ("protocol", "hits", "said"),
     [
-        ("raft", 1.0, "at most 1 log an event; how much of each is not known: [cluster] gives sizes"),
-        ("kafka", 40.0, "at most 40 partitions an event; how much of each is not known: `quorisk init kraft` writes a"),
+        ("raft", 1.0, "at most 1 log; a file with [cluster] also tells how many entries"),
+        ("kafka", 40.0, "at most 40 partitions; a file of `quorisk init kraft` also tells how many entries"),
     ],
 )
 def test_without_a_cluster_the_most_that_an_event_takes_is_told_in_the_files_unit(protocol, hits, said):
