@@ -13,7 +13,17 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from tests.validation import answers, clusters, crafted_tables, damaged_files, engines, flips, kills, probabilities
+from tests.validation import (
+    answers,
+    clusters,
+    crafted_tables,
+    damaged_files,
+    engines,
+    flips,
+    kills,
+    mutants,
+    probabilities,
+)
 from tests.validation.page import Check, write
 
 
@@ -40,6 +50,7 @@ CHECKS = {
     "fuzz": Runs(engines.fuzz_engines, 1_000_000, 4000),
     "flips": Runs(lambda quick, count, seed: flips.flips(count, seed), 10_000, 200),
     "files": Runs(lambda quick, count, seed: damaged_files.files(count, seed), 10_000, 200),
+    "mutants": Runs(lambda quick, count, seed: mutants.mutants(count, seed), len(mutants.MUTANTS), 3),
     "tables": Runs(lambda quick, count, seed: crafted_tables.tables(count, seed), 1000, 30),
     "kills": Runs(lambda quick, count, seed: kills.kills(count, seed), 100, 1),
     "cluster": Runs(lambda quick, count, seed: kills.kills(count, seed, on_cluster=True), 20, 1),
