@@ -15,7 +15,7 @@ from pyspark.accumulators import Accumulator
 
 from quorisk.analysis.rates import drives, fleet
 from quorisk.analysis.rates.fleet import Fleet
-from quorisk.analysis.rates.told import Told, together
+from quorisk.analysis.rates.oddities import Oddities, together
 from quorisk.sparkjobs.merge import as_bytes
 from quorisk.sparkjobs.run import attended
 from quorisk.sparkjobs.session import spark
@@ -34,10 +34,10 @@ def here(paths: Sequence[Path], last_day: int, progress: Progress | None = None)
 
     Rows dated after `last_day` (days since 1970) are not believed.
     """
-    told: Told = {}
-    runs = list(drives.runs_of(_counted(paths, progress or (lambda size: None)), last_day, told))
+    oddities: Oddities = {}
+    runs = list(drives.runs_of(_counted(paths, progress or (lambda size: None)), last_day, oddities))
     found = fleet.fleet_of(pa.concat_tables([drives.RUNS.empty_table(), *runs]))
-    return fleet.added([found._replace(told=together([told, found.told]))])
+    return fleet.added([found._replace(oddities=together([oddities, found.oddities]))])
 
 
 def on_spark(
@@ -110,10 +110,10 @@ def _tasks(paths: Sequence[Path], cores: int) -> list[list[Path]]:
 
 def _runs(
     paths: list[Path], last_day: int, num_parts: int, done: "Accumulator[int]"
-) -> Iterator[tuple[int, bytes | Told]]:
+) -> Iterator[tuple[int, bytes | Oddities]]:
     """Yields the runs of some files by the part that their drive belongs to, and the oddities in the files."""
-    told: Told = {}
-    for runs in drives.runs_of(_counted(paths, done.add), last_day, told):
+    oddities: Oddities = {}
+    for runs in drives.runs_of(_counted(paths, done.add), last_day, oddities):
         serials = runs["serial"].to_pylist()
         part = np.fromiter((zlib.crc32(serial) for serial in serials), np.int64, len(serials)) % num_parts
         order = np.argsort(part, kind="stable")
@@ -121,12 +121,12 @@ def _runs(
         by_part = runs.take(pa.array(order))
         for number in np.flatnonzero(np.diff(ends)):
             yield int(number), as_bytes(by_part.slice(ends[number], ends[number + 1] - ends[number]))
-    yield _TOLD, told
+    yield _TOLD, oddities
 
 
-def _part(of: tuple[int, Iterable[bytes | Told]]) -> Fleet:
+def _part(of: tuple[int, Iterable[bytes | Oddities]]) -> Fleet:
     """Returns the fleet of one part's drives, from all tasks, or their oddities as a fleet without drives."""
     number, found = of
     if number == _TOLD:
-        return Fleet((), 0, together(told for told in found if isinstance(told, dict)))
+        return Fleet((), 0, together(oddities for oddities in found if isinstance(oddities, dict)))
     return fleet.fleet_of(pa.concat_tables(pa.ipc.open_stream(each).read_all() for each in found))

@@ -15,7 +15,7 @@ from quorisk.analysis.rates.files import sorted_out
 from quorisk.analysis.rates.findings import ANY, findings
 from quorisk.analysis.rates.incidents import Watched
 from quorisk.analysis.rates.observed import DAY_S
-from quorisk.analysis.rates.told import Told, together
+from quorisk.analysis.rates.oddities import Oddities, together
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.protocols import registry
 from quorisk.sparkjobs import drives as statistics
@@ -54,32 +54,32 @@ def rates(asked: Asked, progress: Callable[[int], None] | None = None) -> Answer
     Raises ConfigError if `asked` is invalid, or if the data say nothing; RunError if Spark fails.
     """
     base = profiles.find(asked.profile, Path())
-    told: Told = {}
-    files = sorted_out(asked.data, told)
+    oddities: Oddities = {}
+    files = sorted_out(asked.data, oddities)
     on_spark = asked.master is not None or bool(asked.conf) or statistics.size(files.drives) > HERE_BYTES
     spark = settings.check(asked.master, asked.conf) if on_spark else {}
     observed = []
     if files.incidents:
-        observed += incidents.read(files.incidents, _watched(asked, files.incidents[0]), told)
+        observed += incidents.read(files.incidents, _watched(asked, files.incidents[0]), oddities)
     if files.metrics:
-        observed += (counted := metrics.read(files.metrics, told))
-        _check_counted(files.metrics, counted, told)
+        observed += (counted := metrics.read(files.metrics, oddities))
+        _check_counted(files.metrics, counted, oddities)
     fleet = None
     if files.drives:
         if on_spark:
             fleet = statistics.on_spark(files.drives, drives.today(), asked.master, spark, progress)
         else:
             fleet = statistics.here(files.drives, drives.today(), progress)
-        told = together([told, fleet.told])
-        _check_counted(files.drives, fleet.groups, told)
+        oddities = together([oddities, fleet.oddities])
+        _check_counted(files.drives, fleet.groups, oddities)
     found = findings(observed, fleet, asked.of, registry.evidence(base.protocol), _defaults(base))
-    return Answer(base, found, fleet, files, told)
+    return Answer(base, found, fleet, files, oddities)
 
 
-def _check_counted(paths: Sequence[Path], counted: Sequence[object], told: Told) -> None:
+def _check_counted(paths: Sequence[Path], counted: Sequence[object], oddities: Oddities) -> None:
     """Raises ConfigError if files of a kind have nothing that counts, and says why."""
     if not counted:
-        seen = "; ".join(f"{odd.what}: {seen.times:,} (first: {seen.where})" for odd, seen in told.items())
+        seen = "; ".join(f"{odd.what}: {seen.times:,} (first: {seen.where})" for odd, seen in oddities.items())
         more = f" and {len(paths) - 1:,} more" if len(paths) > 1 else ""
         raise ConfigError(
             f"{paths[0]}{more}: nothing that can be counted{f'; {seen}' if seen else ', as there are no rows'}"

@@ -135,10 +135,6 @@ def _clauses(lines: str) -> str:
     return f"{'; '.join(lines.strip().splitlines())}." if lines.strip() else ""
 
 
-def _lowered(said: str) -> str:
-    return said[0].lower() + said[1:] if said.startswith("Data ") else said
-
-
 _SAYS = Environment(
     loader=FileSystemLoader(Path(__file__).parent / "templates"),
     undefined=StrictUndefined,
@@ -151,7 +147,7 @@ _SAYS.filters |= {
     "time_between": lambda often: say_time(YEAR_S / often),
     "clauses": _clauses,
     "capital": lambda said: said[:1].upper() + said[1:],
-    "lowered": _lowered,
+    "lowered": lambda said: said[0].lower() + said[1:] if said.startswith("Data ") else said,
 }
 _SAYS.globals |= {
     **{"estimate": estimate, "interval": numbers.interval, "counted": numbers.counted},

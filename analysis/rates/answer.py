@@ -10,7 +10,7 @@ from quorisk.analysis.rates.files import Files
 from quorisk.analysis.rates.findings import OF_CLUSTER, Finding, pooled
 from quorisk.analysis.rates.fleet import Fleet, total
 from quorisk.analysis.rates.observed import DAY_S, Observed, Series, periods, posterior
-from quorisk.analysis.rates.told import Told
+from quorisk.analysis.rates.oddities import Oddities
 from quorisk.analysis.statistics.known import Gamma, Known, LogNormal
 from quorisk.kernels.protocols import evidence
 
@@ -30,7 +30,7 @@ class Answer(NamedTuple):
     fleet: Fleet | None
     """The drives of the data; None without drive statistics."""
     files: Files
-    told: Told
+    oddities: Oddities
     """Oddities in the data."""
 
 
@@ -46,7 +46,7 @@ def as_json(answer: Answer) -> dict[str, Any]:
         "files": {kind: len(paths) for kind, paths in answer.files._asdict().items()},
         "told": [
             {"what": odd.what, "times": seen.times, "done": odd.done, "where": seen.where}
-            for odd, seen in answer.told.items()
+            for odd, seen in answer.oddities.items()
         ],
     }
 
@@ -99,7 +99,7 @@ def of_drives(fleet: Fleet) -> dict[str, Any]:
     population = pooled(fleet.groups)
     another, scale = population.another(), YEAR_DAYS * DAY_S
     whole = _failure_rate(total(fleet.groups))
-    not_used = sum(fleet.told[what].times for what in (REPEATED, UNREADABLE, FUTURE) if what in fleet.told)
+    not_used = sum(fleet.oddities[what].times for what in (REPEATED, UNREADABLE, FUTURE) if what in fleet.oddities)
     return {
         "rows": whole["drive_days"] + not_used,
         "drives": fleet.num_drives,

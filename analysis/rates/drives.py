@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from quorisk.analysis.experiment.characters import one_line
 from quorisk.analysis.files import reason
 from quorisk.analysis.rates.observed import EPOCH, as_date
-from quorisk.analysis.rates.told import Odd, Told, tell
+from quorisk.analysis.rates.oddities import Oddities, Oddity, note
 
 NEEDED = ("date", "serial_number", "model", "capacity_bytes", "failure")
 RUNS = pa.schema(
@@ -37,13 +37,13 @@ RUNS = pa.schema(
     }
 )
 """Schema of runs: days in a row on which a drive was reported; a run ends with a failure."""
-UNREADABLE = Odd("rows that cannot be read", "left out")
-FUTURE = Odd("rows dated before 2000 or in the future, as of a clock that is wrong", "left out")
-REPEATED = Odd("rows that repeat a drive's day", "counted once")
-ELSEWHERE = Odd("rows with another day than their file's name", "counted on their own day")
-NO_CAPACITY = Odd("rows without a capacity", "that of the drive's other rows is taken")
-CUT = Odd("files that end in the middle of a line", "their other rows count")
-NOT_STATISTICS = Odd("files that are no drive statistics", "left out")
+UNREADABLE = Oddity("rows that cannot be read", "left out")
+FUTURE = Oddity("rows dated before 2000 or in the future, as of a clock that is wrong", "left out")
+REPEATED = Oddity("rows that repeat a drive's day", "counted once")
+ELSEWHERE = Oddity("rows with another day than their file's name", "counted on their own day")
+NO_CAPACITY = Oddity("rows without a capacity", "that of the drive's other rows is taken")
+CUT = Oddity("files that end in the middle of a line", "their other rows count")
+NOT_STATISTICS = Oddity("files that are no drive statistics", "left out")
 _BLOCK_BYTES = 1 << 24
 _MOST_ROWS = 4_000_000
 """Rows from which runs are made at a time: bounds the memory, whatever the files' size."""
@@ -59,31 +59,31 @@ def today() -> int:
     return (datetime.now(UTC).date() - EPOCH).days
 
 
-def runs_of(paths: Iterable[Path], last_day: int, told: Told) -> Iterator[pa.Table]:
-    """Yields tables of RUNS with all drives and days of some files, and adds oddities in them to `told`.
+def runs_of(paths: Iterable[Path], last_day: int, oddities: Oddities) -> Iterator[pa.Table]:
+    """Yields tables of RUNS with all drives and days of some files, and adds oddities in them to `oddities`.
 
     Rows dated after `last_day` (days since 1970) are not believed. A file that cannot be used is reported and left out.
     """
     tables: list[pa.Table] = []
     for path in paths:
         try:
-            for rows in _rows(path, last_day, told):
+            for rows in _rows(path, last_day, oddities):
                 tables.append(rows)
                 if sum(table.num_rows for table in tables) >= _MOST_ROWS:
-                    yield _runs(pa.concat_tables(tables), told)
+                    yield _runs(pa.concat_tables(tables), oddities)
                     tables = []
         except (pa.ArrowException, OSError, ValueError) as error:
             why = reason(error) if isinstance(error, OSError) and error.errno else " ".join(str(error).split())
-            tell(told, NOT_STATISTICS, 1, f"{path}: {why}")
+            note(oddities, NOT_STATISTICS, 1, f"{path}: {why}")
     if tables:
-        yield _runs(pa.concat_tables(tables), told)
+        yield _runs(pa.concat_tables(tables), oddities)
 
 
-def _rows(path: Path, last_day: int, told: Told) -> Iterator[pa.Table]:
+def _rows(path: Path, last_day: int, oddities: Oddities) -> Iterator[pa.Table]:
     """A file's usable rows, batch by batch: serial, model, capacity, day, failed. Raises if the file is no such."""
     named = _DAY.fullmatch(path.name.partition(".")[0])
     of_name = _day(named[0]) if named else _UNKNOWN
-    for batch in (_parquet if path.suffix == ".parquet" else _csv)(path, told):
+    for batch in (_parquet if path.suffix == ".parquet" else _csv)(path, oddities):
         day = _parsed(batch["date"], _day)
         failed = _parsed(batch["failure"], _failed)
         capacity = _parsed(batch["capacity_bytes"], _capacity)
@@ -91,17 +91,17 @@ def _rows(path: Path, last_day: int, told: Told) -> Iterator[pa.Table]:
         there = pc.fill_null(pc.and_(pc.greater(pc.binary_length(serial), 0), pc.is_valid(model)), False)
         readable = (day != _UNKNOWN) & (failed != _UNKNOWN) & there.to_numpy(zero_copy_only=False)
         believed = readable & (day >= _FIRST_DAY) & (day <= last_day)
-        tell(told, UNREADABLE, int((~readable).sum()), str(path))
-        tell(told, FUTURE, int((readable & ~believed).sum()), str(path))
-        tell(told, NO_CAPACITY, int((believed & (capacity <= 0)).sum()), str(path))
+        note(oddities, UNREADABLE, int((~readable).sum()), str(path))
+        note(oddities, FUTURE, int((readable & ~believed).sum()), str(path))
+        note(oddities, NO_CAPACITY, int((believed & (capacity <= 0)).sum()), str(path))
         if named:
-            tell(told, ELSEWHERE, int((believed & (day != of_name)).sum()), str(path))
+            note(oddities, ELSEWHERE, int((believed & (day != of_name)).sum()), str(path))
         numbers = {"capacity": pa.array(capacity), "day": pa.array(day), "failed": pa.array(failed == 1)}
         rows = pa.table({"serial": serial, "model": _words(model), **numbers})
         yield rows if believed.all() else rows.filter(pa.array(believed))
 
 
-def _csv(path: Path, told: Told) -> Iterator[pa.RecordBatch]:
+def _csv(path: Path, oddities: Oddities) -> Iterator[pa.RecordBatch]:
     unreadable: list[str] = []
 
     def leave_out(row: pacsv.InvalidRow) -> str:
@@ -114,7 +114,7 @@ def _csv(path: Path, told: Told) -> Iterator[pa.RecordBatch]:
         _check_columns(names)
         if path.suffix == ".csv" and file.seek(0, 2):
             file.seek(-1, 2)
-            tell(told, CUT, int(file.read(1) not in b"\r\n"), str(path))
+            note(oddities, CUT, int(file.read(1) not in b"\r\n"), str(path))
     types = dict.fromkeys(NEEDED, pa.dictionary(pa.int32(), pa.binary())) | {"serial_number": pa.binary()}
     with (
         _no_tracebacks(),
@@ -127,7 +127,7 @@ def _csv(path: Path, told: Told) -> Iterator[pa.RecordBatch]:
     ):
         yield from reader
     if unreadable:
-        tell(told, UNREADABLE, len(unreadable), unreadable[0])
+        note(oddities, UNREADABLE, len(unreadable), unreadable[0])
 
 
 @contextmanager
@@ -141,7 +141,7 @@ def _no_tracebacks() -> Iterator[None]:
         sys.unraisablehook = before
 
 
-def _parquet(path: Path, told: Told) -> Iterator[pa.RecordBatch]:
+def _parquet(path: Path, oddities: Oddities) -> Iterator[pa.RecordBatch]:
     with pq.ParquetFile(path) as file:
         names = {name.lower(): name for name in file.schema_arrow.names}
         _check_columns(list(names))
@@ -199,7 +199,7 @@ def _text(value: Any) -> Any:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
 
-def _runs(rows: pa.Table, told: Told) -> pa.Table:
+def _runs(rows: pa.Table, oddities: Oddities) -> pa.Table:
     """Rows as RUNS, sorted by drive and day."""
     if not rows.num_rows:
         return RUNS.empty_table()
@@ -209,7 +209,7 @@ def _runs(rows: pa.Table, told: Told) -> pa.Table:
     order = np.argsort(drive_day, kind="stable")
     drive_day = drive_day[order]
     is_new = np.append(True, drive_day[1:] != drive_day[:-1])
-    tell(told, REPEATED, int((~is_new).sum()), _first_repeated(is_new, drive_day, serials, len(models)))
+    note(oddities, REPEATED, int((~is_new).sum()), _first_repeated(is_new, drive_day, serials, len(models)))
     at = np.flatnonzero(is_new)
     drive_day, capacity = drive_day[at], rows["capacity"].to_numpy()[order]
     failed = np.logical_or.reduceat(rows["failed"].to_numpy()[order], at)

@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 from quorisk.analysis.files import reason
 from quorisk.analysis.rates import drives, incidents
-from quorisk.analysis.rates.told import Odd, Told, tell
+from quorisk.analysis.rates.oddities import Oddities, Oddity, note
 from quorisk.kernels.errors import ConfigError
 
 ENDINGS = (".csv", ".parquet", ".json")
-UNKNOWN = Odd("files of no known kind", "left out")
+UNKNOWN = Oddity("files of no known kind", "left out")
 _KINDS = (
     "drive statistics (CSV or Parquet with date, serial_number, model, capacity_bytes, failure), lists of incidents "
     "(CSV with kind, node, start, end, data_lost) or saved range queries of Prometheus (JSON)"
@@ -25,18 +25,18 @@ class Files(NamedTuple):
     metrics: tuple[Path, ...]
 
 
-def sorted_out(data: Sequence[Path], told: Told) -> Files:
-    """Returns the files of `data`, and those in its folders, by kind; adds files of no kind to `told`.
+def sorted_out(data: Sequence[Path], oddities: Oddities) -> Files:
+    """Returns the files of `data`, and those in its folders, by kind; adds files of no kind to `oddities`.
 
     Raises ConfigError if a file or folder is not there, or if none of the files is of a known kind.
     """
     found: dict[str, list[Path]] = {name: [] for name in Files._fields}
     for path in _listed(data):
-        kind = _kind(path, told)
+        kind = _kind(path, oddities)
         if kind:
             found[kind].append(path)
     if not any(found.values()):
-        why = f" ({told[UNKNOWN].where})" if UNKNOWN in told else ""
+        why = f" ({oddities[UNKNOWN].where})" if UNKNOWN in oddities else ""
         raise ConfigError(f"{', '.join(map(str, data))}: no {_KINDS}{why}")
     return Files(*(tuple(found[name]) for name in Files._fields))
 
@@ -51,23 +51,23 @@ def _listed(data: Iterable[Path]) -> Iterator[Path]:
             raise ConfigError(f"{path}: {'neither a file nor a folder' if path.exists() else 'no such file or folder'}")
 
 
-def _kind(path: Path, told: Told) -> str:
+def _kind(path: Path, oddities: Oddities) -> str:
     """The kind of a file, one of the fields of Files; empty if it is of none."""
     if path.suffix == ".json":
         return "metrics"
     if path.suffix == ".parquet":
         return "drives"
     if path.suffix != ".csv":
-        tell(told, UNKNOWN, 1, f"{path}: does not end in {', '.join(ENDINGS)}")
+        note(oddities, UNKNOWN, 1, f"{path}: does not end in {', '.join(ENDINGS)}")
         return ""
     try:
         with path.open("rb") as file:
             header = file.readline(1 << 20).decode("utf-8-sig", "replace")
     except OSError as error:
-        tell(told, UNKNOWN, 1, f"{path}: {reason(error)}")
+        note(oddities, UNKNOWN, 1, f"{path}: {reason(error)}")
         return ""
     if "\0" in header:
-        tell(told, UNKNOWN, 1, f"{path}: has zero bytes, as UTF-16 does; save it as UTF-8")
+        note(oddities, UNKNOWN, 1, f"{path}: has zero bytes, as UTF-16 does; save it as UTF-8")
         return ""
     columns = {name.strip().strip('"').lower() for name in header.split(",")}
     missing = {"drives": set(drives.NEEDED) - columns, "incidents": set(incidents.COLUMNS) - columns}
@@ -75,5 +75,7 @@ def _kind(path: Path, told: Told) -> str:
     if not missing[nearest]:
         return nearest
     needed = drives.NEEDED if nearest == "drives" else incidents.COLUMNS
-    tell(told, UNKNOWN, 1, f"{path}: has no column {', '.join(name for name in needed if name in missing[nearest])}")
+    note(
+        oddities, UNKNOWN, 1, f"{path}: has no column {', '.join(name for name in needed if name in missing[nearest])}"
+    )
     return ""

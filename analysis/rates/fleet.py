@@ -12,14 +12,14 @@ import pyarrow as pa
 
 from quorisk.analysis.rates.drives import REPEATED
 from quorisk.analysis.rates.observed import Series, as_date
-from quorisk.analysis.rates.told import Odd, Told, tell, together
+from quorisk.analysis.rates.oddities import Oddities, Oddity, note, together
 
-GAPS = Odd("days between a drive's first and last on which it was not reported", "not counted as drive-days")
-CAME_BACK = Odd("drives that were reported again after they had failed", "failures and later days both count")
-AGAIN = Odd("failures of a drive that had failed before", "each counts")
-CAPACITIES = Odd("drives that report several capacities", "the largest counts")
-MODELS = Odd("serial numbers of more than one model", "a drive for each model")
-HALF = Odd("days on which fewer than half as many drives reported as on the days around", "half a file?")
+GAPS = Oddity("days between a drive's first and last on which it was not reported", "not counted as drive-days")
+CAME_BACK = Oddity("drives that were reported again after they had failed", "failures and later days both count")
+AGAIN = Oddity("failures of a drive that had failed before", "each counts")
+CAPACITIES = Oddity("drives that report several capacities", "the largest counts")
+MODELS = Oddity("serial numbers of more than one model", "a drive for each model")
+HALF = Oddity("days on which fewer than half as many drives reported as on the days around", "half a file?")
 _HALF = 0.5
 _AROUND_DAYS = 3
 
@@ -40,26 +40,26 @@ class Fleet(NamedTuple):
     groups: tuple[Drives, ...]
     """Drives by model and capacity, sorted."""
     num_drives: int
-    told: Told
+    oddities: Oddities
 
 
 def fleet_of(runs: pa.Table) -> Fleet:
     """Returns the fleet, or the part of one, with the drives of these runs: they have to have all runs of a drive."""
-    told: Told = {}
+    oddities: Oddities = {}
     if not runs.num_rows:
-        return Fleet((), 0, told)
+        return Fleet((), 0, oddities)
     runs = runs.sort_by([(name, "ascending") for name in ("serial", "model", "first", "last")])
     drive, drives = _drives(runs)
     first, last = (runs[name].to_numpy().astype(np.int64) for name in ("first", "last"))
     failed = runs["failed"].to_numpy()
     before = _last_day_before(drive, last)
-    tell(told, REPEATED, int(np.clip(np.minimum(last, before) - first + 1, 0, None).sum()))
+    note(oddities, REPEATED, int(np.clip(np.minimum(last, before) - first + 1, 0, None).sum()))
     missing = np.where(before >= 0, np.clip(first - before - 1, 0, None), 0)
-    tell(told, GAPS, int(missing.sum()), _name(runs, int(missing.argmax())))
+    note(oddities, GAPS, int(missing.sum()), _name(runs, int(missing.argmax())))
     failures = np.unique(np.stack([drive[failed], last[failed]]), axis=1)
-    _tell_of_failures(told, failures, drive, last, runs)
-    capacity = _capacities(told, drive, runs)
-    group, names = _groups(drives, capacity, told)
+    _note_failures(oddities, failures, drive, last, runs)
+    capacity = _capacities(oddities, drive, runs)
+    group, names = _groups(drives, capacity, oddities)
     low, high = int(first.min()), int(last.max())
     service = np.zeros((len(names), high - low + 2), np.int64)
     new = last > before
@@ -70,7 +70,7 @@ def fleet_of(runs: pa.Table) -> Fleet:
     np.add.at(events, (group[failures[0]], failures[1] - low), 1)
     exposure = np.cumsum(service, axis=1)[:, :-1].astype(float)
     groups = (Drives(*name, Series(low, events[i], exposure[i])) for i, name in enumerate(names))
-    return Fleet(tuple(groups), len(capacity), told)
+    return Fleet(tuple(groups), len(capacity), oddities)
 
 
 def added(parts: Iterable[Fleet]) -> Fleet:
@@ -81,11 +81,11 @@ def added(parts: Iterable[Fleet]) -> Fleet:
         for model, capacity, series in part.groups:
             there = groups.get((model, capacity))
             groups[model, capacity] = there.plus(series) if there else series
-    told = together(part.told for part in parts)
+    oddities = together(part.oddities for part in parts)
     whole = tuple(Drives(*name, series) for name, series in sorted(groups.items()))
     if whole:
-        tell_half_days(told, total(whole))
-    return Fleet(whole, sum(part.num_drives for part in parts), told)
+        note_half_days(oddities, total(whole))
+    return Fleet(whole, sum(part.num_drives for part in parts), oddities)
 
 
 def total(groups: Sequence[Drives]) -> Series:
@@ -93,14 +93,14 @@ def total(groups: Sequence[Drives]) -> Series:
     return reduce(Series.plus, (group.series for group in groups))
 
 
-def tell_half_days(told: Told, series: Series) -> None:
+def note_half_days(oddities: Oddities, series: Series) -> None:
     """Reports days with far fewer drives than the days around them, but none because a fleet grows or shrinks."""
     drives, days = series.exposure, len(series.exposure)
     for day in range(days):
         around = [drives[max(0, day - _AROUND_DAYS) : day], drives[day + 1 : day + 1 + _AROUND_DAYS]]
         least = min((float(np.median(side)) for side in around if len(side)), default=0.0)
         if drives[day] < _HALF * least:
-            tell(told, HALF, 1, f"{as_date(series.first_day + day)}: {drives[day]:,.0f} of {least:,.0f}")
+            note(oddities, HALF, 1, f"{as_date(series.first_day + day)}: {drives[day]:,.0f} of {least:,.0f}")
 
 
 def _drives(runs: pa.Table) -> tuple[np.ndarray, pa.Table]:
@@ -119,31 +119,33 @@ def _last_day_before(drive: np.ndarray, last: np.ndarray) -> np.ndarray:
     return np.maximum(before, -1)
 
 
-def _tell_of_failures(told: Told, failures: np.ndarray, drive: np.ndarray, last: np.ndarray, runs: pa.Table) -> None:
+def _note_failures(
+    oddities: Oddities, failures: np.ndarray, drive: np.ndarray, last: np.ndarray, runs: pa.Table
+) -> None:
     failed, first_at, times = np.unique(failures[0], return_index=True, return_counts=True)
     final = np.zeros(int(drive[-1]) + 1, np.int64)
     np.maximum.at(final, drive, last)
     came_back = failed[final[failed] > failures[1][first_at]]
     if len(came_back):
-        tell(told, CAME_BACK, len(came_back), _name(runs, int(np.searchsorted(drive, came_back[0]))))
-    tell(told, AGAIN, int((times - 1).sum()))
+        note(oddities, CAME_BACK, len(came_back), _name(runs, int(np.searchsorted(drive, came_back[0]))))
+    note(oddities, AGAIN, int((times - 1).sum()))
 
 
-def _capacities(told: Told, drive: np.ndarray, runs: pa.Table) -> np.ndarray:
+def _capacities(oddities: Oddities, drive: np.ndarray, runs: pa.Table) -> np.ndarray:
     """Bytes of each drive."""
     starts = np.flatnonzero(np.append(True, drive[1:] != drive[:-1]))
     most = np.maximum.reduceat(runs["capacity"].to_numpy(), starts)
     least = np.minimum.reduceat(runs["least"].to_numpy(), starts)
     several = (most > 0) & (least < most)
-    tell(told, CAPACITIES, int(several.sum()), _name(runs, int(starts[np.argmax(several)])))
+    note(oddities, CAPACITIES, int(several.sum()), _name(runs, int(starts[np.argmax(several)])))
     return most
 
 
-def _groups(drives: pa.Table, capacity: np.ndarray, told: Told) -> tuple[np.ndarray, list[tuple[str, int]]]:
+def _groups(drives: pa.Table, capacity: np.ndarray, oddities: Oddities) -> tuple[np.ndarray, list[tuple[str, int]]]:
     """Index of each drive's model and capacity, and the list of these pairs."""
     serials, models = drives["serial"].combine_chunks(), drives["model"].to_pylist()
     same = np.flatnonzero(serials[1:].to_numpy(zero_copy_only=False) == serials[:-1].to_numpy(zero_copy_only=False))
-    tell(told, MODELS, len(same), serials[int(same[0])].as_py().decode("utf-8", "replace") if len(same) else "")
+    note(oddities, MODELS, len(same), serials[int(same[0])].as_py().decode("utf-8", "replace") if len(same) else "")
     keys = list(zip(models, capacity.tolist(), strict=True))
     names = sorted(set(keys))
     number = {name: i for i, name in enumerate(names)}

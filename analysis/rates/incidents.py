@@ -17,8 +17,8 @@ import numpy as np
 from quorisk.analysis.files import reason
 from quorisk.analysis.rates import together
 from quorisk.analysis.rates.observed import DAY_S, Observed, day_of, series
+from quorisk.analysis.rates.oddities import Oddities, Oddity, note
 from quorisk.analysis.rates.together import Loss
-from quorisk.analysis.rates.told import Odd, Told, tell
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.protocols import evidence
 from quorisk.kernels.protocols.evidence import Kind
@@ -33,12 +33,12 @@ _ALL = 0.9
 """Part of the nodes watched that an outage has to list, as their number is an average."""
 _A_LEDGERS_PART = 0.5
 """Mean fraction of a repair after which a ledger's copies are made: ledgers are repaired one after another."""
-UNREADABLE = Odd("incidents that cannot be read", "left out")
-BACKWARDS = Odd("incidents that end before they start, as of a clock that was set", "left out")
-OUTSIDE = Odd("incidents that start before the time watched, or after it", "left out")
-OTHER = Odd("incidents of other kinds", "counted for nothing")
-PARTIAL = Odd("outages of which some nodes that they hit are not listed", "nodes lost in them are not counted")
-OVERLAPPING = Odd("incidents of a node that begin before its last one is over", "counted as one with that")
+UNREADABLE = Oddity("incidents that cannot be read", "left out")
+BACKWARDS = Oddity("incidents that end before they start, as of a clock that was set", "left out")
+OUTSIDE = Oddity("incidents that start before the time watched, or after it", "left out")
+OTHER = Oddity("incidents of other kinds", "counted for nothing")
+PARTIAL = Oddity("outages of which some nodes that they hit are not listed", "nodes lost in them are not counted")
+OVERLAPPING = Oddity("incidents of a node that begin before its last one is over", "counted as one with that")
 _SAID = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False, "": False}
 
 
@@ -72,15 +72,15 @@ class Incident(NamedTuple):
     batch: str = ""
 
 
-def read(paths: Iterable[Path], watched: Watched, told: Told) -> list[Observed]:
-    """Returns the counts of lists of incidents, and adds oddities in them to `told`.
+def read(paths: Iterable[Path], watched: Watched, oddities: Oddities) -> list[Observed]:
+    """Returns the counts of lists of incidents, and adds oddities in them to `oddities`.
 
     Raises ConfigError if a list has lines and none of them counts, or if it cannot be read.
     """
-    found = [incident for path in paths for incident in _counting(path, watched, told)]
-    nodes = _merged([each for each in found if each.kind in NODE], told)
+    found = [incident for path in paths for incident in _counting(path, watched, oddities)]
+    nodes = _merged([each for each in found if each.kind in NODE], oddities)
     lost, stopped = ([each for each in nodes if each.data_lost is lost] for lost in (True, False))
-    repairs = _merged([each for each in found if each.kind == REPAIR], told)
+    repairs = _merged([each for each in found if each.kind == REPAIR], oddities)
     outages = _outages([each for each in found if each.kind == OUTAGE])
     losses = [Loss(each.node, each.start_s, each.has_time, each.rack, each.batch) for each in lost]
     source = "a list of incidents"
@@ -96,23 +96,23 @@ def read(paths: Iterable[Path], watched: Watched, told: Told) -> list[Observed]:
         observed.append(_durations(evidence.REPAIRS, repairs, source, _A_LEDGERS_PART))
     if outages or watched.is_complete:
         observed.append(_in_time(evidence.OUTAGES, [hit[0] for hit in outages], watched, 1.0, source))
-    listed = [each for hit in outages if _is_whole(hit, watched, told) for each in _by_node(hit)]
+    listed = [each for hit in outages if _is_whole(hit, watched, oddities) for each in _by_node(hit)]
     if listed:
         days, lost_in = [day_of(each.start_s) for each in listed], [each.data_lost for each in listed]
         observed.append(Observed(evidence.LOST_IN_OUTAGES, series(days, lost_in, [1] * len(listed)), source))
     return [each for each in observed if each.exposure > 0]
 
 
-def _counting(path: Path, watched: Watched, told: Told) -> list[Incident]:
+def _counting(path: Path, watched: Watched, oddities: Oddities) -> list[Incident]:
     """The incidents of a list that are of a known kind. Raises ConfigError if it has lines and none of them counts."""
-    here: Told = {}
+    here: Oddities = {}
     found = []
     try:
         for each in _lines(path, watched, here):
             if each.kind in KINDS:
                 found.append(each)
             else:
-                tell(here, OTHER, 1, f'{path}: "{each.kind}", where {", ".join(KINDS)} are known')
+                note(here, OTHER, 1, f'{path}: "{each.kind}", where {", ".join(KINDS)} are known')
     except (OSError, csv.Error) as error:
         why = reason(error) if isinstance(error, OSError) else error
         raise ConfigError(f"{path}: cannot be read: {why}") from None
@@ -120,16 +120,16 @@ def _counting(path: Path, watched: Watched, told: Told) -> list[Incident]:
         odd, seen = next(iter(here.items()))
         raise ConfigError(f"{path}: nothing that can be counted; {odd.what}: {seen.times:,} (first: {seen.where})")
     for odd, seen in here.items():
-        tell(told, odd, seen.times, seen.where)
+        note(oddities, odd, seen.times, seen.where)
     return found
 
 
-def _is_whole(outage: Sequence[Incident], watched: Watched, told: Told) -> bool:
+def _is_whole(outage: Sequence[Incident], watched: Watched, oddities: Oddities) -> bool:
     """Whether an outage has a line for each node watched. If not, it is reported: nodes that came back are unknown."""
     listed = len({each.node for each in outage})
     is_whole = listed >= _ALL * watched.nodes
     where = f"{datetime.fromtimestamp(outage[0].start_s, UTC):%Y-%m-%d %H:%M}: {listed} of {watched.nodes:g}"
-    tell(told, PARTIAL, int(not is_whole), where)
+    note(oddities, PARTIAL, int(not is_whole), where)
     return is_whole
 
 
@@ -144,7 +144,7 @@ def unix_s(text: str) -> float:
     return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
 
 
-def _lines(path: Path, watched: Watched, told: Told) -> Iterable[Incident]:
+def _lines(path: Path, watched: Watched, oddities: Oddities) -> Iterable[Incident]:
     with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
         rows = csv.DictReader(file, skipinitialspace=True)
         rows.fieldnames = [name.strip().lower() for name in rows.fieldnames or ()]
@@ -155,12 +155,12 @@ def _lines(path: Path, watched: Watched, told: Told) -> Iterable[Incident]:
                 start_s, end_s = unix_s(start), unix_s(end) if end else watched.until_s
                 data_lost = _SAID[said.lower()]
             except (ValueError, KeyError, AttributeError, OverflowError) as error:
-                tell(told, UNREADABLE, 1, f"{where}: {'too few columns' if None in row.values() else error}")
+                note(oddities, UNREADABLE, 1, f"{where}: {'too few columns' if None in row.values() else error}")
                 continue
             if end_s < start_s:
-                tell(told, BACKWARDS, 1, where)
+                note(oddities, BACKWARDS, 1, where)
             elif not watched.since_s <= start_s < watched.until_s:
-                tell(told, OUTSIDE, 1, where)
+                note(oddities, OUTSIDE, 1, where)
             else:
                 is_over = bool(end) and end_s <= watched.until_s
                 rack, batch = ((row.get(name) or "").strip() for name in ("rack", "batch"))
@@ -168,13 +168,13 @@ def _lines(path: Path, watched: Watched, told: Told) -> Iterable[Incident]:
                 yield Incident(kind.lower(), node, start_s, until_s, is_over, data_lost, has_time, rack, batch)
 
 
-def _merged(incidents: Sequence[Incident], told: Told) -> list[Incident]:
+def _merged(incidents: Sequence[Incident], oddities: Oddities) -> list[Incident]:
     """Incidents of a node that overlap as one, which lost data if one of them did."""
     merged: list[Incident] = []
     for each in sorted(incidents, key=lambda each: (each.node, each.start_s)):
         last = merged[-1] if merged else None
         if last and last.node == each.node and each.start_s < max(last.end_s, last.start_s + 1e-9):
-            tell(told, OVERLAPPING, 1, f"{each.node}, {datetime.fromtimestamp(each.start_s, UTC):%Y-%m-%d %H:%M}")
+            note(oddities, OVERLAPPING, 1, f"{each.node}, {datetime.fromtimestamp(each.start_s, UTC):%Y-%m-%d %H:%M}")
             whole = last._replace(end_s=max(last.end_s, each.end_s), is_over=last.is_over and each.is_over)
             merged[-1] = whole._replace(data_lost=last.data_lost or each.data_lost)
         else:

@@ -11,18 +11,18 @@ import numpy as np
 
 from quorisk.analysis.rates import prometheus, rolls
 from quorisk.analysis.rates.observed import DAY_S, Observed, series
+from quorisk.analysis.rates.oddities import Oddities, Oddity, note
 from quorisk.analysis.rates.prometheus import Found, Samples
-from quorisk.analysis.rates.told import Odd, Told, tell
 from quorisk.kernels.protocols import evidence
 from quorisk.kernels.protocols.evidence import Kind
 
-NO_SWITCH = Odd("samples of a switch that are neither 0 nor 1, as of an average", "left out")
-GAPS = Odd("gaps in series, longer than a sample and a half", "not counted as time in which nothing happened")
-IN_GAP = Odd("stops and ends of spells that a gap hides", "counted when the gap ends")
-RESETS = Odd("counters that started again from 0", "counted from there")
-NO_TIME = Odd("events in no time that was watched", "counted for nothing")
-NEEDS = Odd("series of a metric that needs another one beside it", "counted for nothing")
-TOO_MANY = Odd("time-outs that are more than the messages", "counted for nothing")
+NO_SWITCH = Oddity("samples of a switch that are neither 0 nor 1, as of an average", "left out")
+GAPS = Oddity("gaps in series, longer than a sample and a half", "not counted as time in which nothing happened")
+IN_GAP = Oddity("stops and ends of spells that a gap hides", "counted when the gap ends")
+RESETS = Oddity("counters that started again from 0", "counted from there")
+NO_TIME = Oddity("events in no time that was watched", "counted for nothing")
+NEEDS = Oddity("series of a metric that needs another one beside it", "counted for nothing")
+TOO_MANY = Oddity("time-outs that are more than the messages", "counted for nothing")
 _GAP = 1.5
 _NEAR = 2
 """Samples around a node's stop in which a gauge may be above 0 because of it."""
@@ -39,7 +39,7 @@ class Metric(NamedTuple):
     how: str
     """Words on how it is counted."""
     tells: Callable[..., Iterator[Observed]]
-    """`tells(metric, found, told)` yields the events counted, and the exposure that they are counted in."""
+    """`tells(metric, found, oddities)` yields the events counted, and the exposure that they are counted in."""
     beside: str = ""
     """Another metric that is needed."""
     ways: tuple[str, ...] = ("begin", "end")
@@ -48,20 +48,20 @@ class Metric(NamedTuple):
     """Labels of the series that are counted."""
 
 
-def read(paths: Iterable[Path], told: Told) -> list[Observed]:
-    """Returns the counts of saved range queries, and adds oddities in them to `told`."""
+def read(paths: Iterable[Path], oddities: Oddities) -> list[Observed]:
+    """Returns the counts of saved range queries, and adds oddities in them to `oddities`."""
     known = {name for each in METRICS for name in (each.name, each.beside)}
-    found = prometheus.read(paths, known.__contains__, told)
+    found = prometheus.read(paths, known.__contains__, oddities)
     observed: list[Observed] = []
     for metric in METRICS:
         if metric.name in found and metric.beside and metric.beside not in found:
-            tell(told, NEEDS, len(found[metric.name]), f"{metric.name} needs {metric.beside}")
+            note(oddities, NEEDS, len(found[metric.name]), f"{metric.name} needs {metric.beside}")
         elif metric.name in found:
             wanted = [each for each in found[metric.name] if metric.labels.items() <= each.labels.items()]
-            observed += metric.tells(metric, {**found, metric.name: wanted}, told)
+            observed += metric.tells(metric, {**found, metric.name: wanted}, oddities)
     for each in observed:
         if not each.exposure:
-            tell(told, NO_TIME, each.events, f"{each.kind.name} of {each.source}")
+            note(oddities, NO_TIME, each.events, f"{each.kind.name} of {each.source}")
     return [each for each in observed if each.exposure > 0]
 
 
@@ -82,7 +82,9 @@ class Spells(NamedTuple):
     """float64[samples - 1], or one for all: how many may begin a spell."""
 
 
-def _begun_and_ended(metric: Metric, each_of: Iterable[Spells], told: Told, part: float = 1.0) -> Iterator[Observed]:
+def _begun_and_ended(
+    metric: Metric, each_of: Iterable[Spells], oddities: Oddities, part: float = 1.0
+) -> Iterator[Observed]:
     """Spells that begin, in the time in which all is well, and spells that end, in a part of the time of spells. One
     that is not over adds its time alone."""
     columns: dict[str, list[tuple[np.ndarray, ...]]] = {"begin": [], "end": []}
@@ -90,8 +92,8 @@ def _begun_and_ended(metric: Metric, each_of: Iterable[Spells], told: Told, part
         step = np.diff(samples.times)
         seen = step <= _GAP * np.median(step)
         changes = (is_well[1:] != is_well[:-1]) & counts
-        tell(told, GAPS, int((~seen).sum()), str(samples))
-        tell(told, IN_GAP, int((changes & ~seen).sum()), str(samples))
+        note(oddities, GAPS, int((~seen).sum()), str(samples))
+        note(oddities, IN_GAP, int((changes & ~seen).sum()), str(samples))
         for way, before, many in (("begin", is_well[:-1], number), ("end", ~is_well[:-1], part)):
             lasted = np.where(before & seen & counts, step * many, 0.0)
             columns[way].append((_days(samples), changes & before, lasted))
@@ -100,35 +102,35 @@ def _begun_and_ended(metric: Metric, each_of: Iterable[Spells], told: Told, part
             yield Observed(kind, series(*map(np.concatenate, zip(*columns[way], strict=True))), metric.name)
 
 
-def _ups(metric: Metric, found: Found, told: Told) -> Iterator[Observed]:
-    up = [each for each in (_switch(each, told) for each in found[metric.name]) if len(each.times) > 1]
+def _ups(metric: Metric, found: Found, oddities: Oddities) -> Iterator[Observed]:
+    up = [each for each in (_switch(each, oddities) for each in found[metric.name]) if len(each.times) > 1]
     by_job = rolls.by_job(up)
     rolled = [stop for nodes in by_job for roll in rolls.found(nodes) for stop in roll]
     parts = (Spells(each, each.values == 1, rolls.steps_outside(each, rolled)) for each in up)
-    yield from _begun_and_ended(metric, parts, told)
+    yield from _begun_and_ended(metric, parts, oddities)
     yield from rolls.counted(by_job, metric.name)
 
 
-def _switch(samples: Samples, told: Told) -> Samples:
+def _switch(samples: Samples, oddities: Oddities) -> Samples:
     """The samples that are 0 or 1."""
     good = (samples.values == 0) | (samples.values == 1)
-    tell(told, NO_SWITCH, int((~good).sum()), str(samples))
+    note(oddities, NO_SWITCH, int((~good).sum()), str(samples))
     return samples._replace(times=samples.times[good], values=samples.values[good])
 
 
-def _above_0(metric: Metric, found: Found, told: Told) -> Iterator[Observed]:
-    yield from _begun_and_ended(metric, (Spells(each, each.values == 0) for each in found[metric.name]), told)
+def _above_0(metric: Metric, found: Found, oddities: Oddities) -> Iterator[Observed]:
+    yield from _begun_and_ended(metric, (Spells(each, each.values == 0) for each in found[metric.name]), oddities)
 
 
-def _ledgers(metric: Metric, found: Found, told: Told) -> Iterator[Observed]:
+def _ledgers(metric: Metric, found: Found, oddities: Oddities) -> Iterator[Observed]:
     """Spells until all ledgers are whole again; one ledger waits for half of a spell, on average."""
     spells = (Spells(each, each.values == 0) for each in found[metric.name])
-    yield from _begun_and_ended(metric, spells, told, 0.5)
+    yield from _begun_and_ended(metric, spells, oddities, 0.5)
 
 
-def _while_up(metric: Metric, found: Found, told: Told) -> Iterator[Observed]:
+def _while_up(metric: Metric, found: Found, oddities: Oddities) -> Iterator[Observed]:
     """Spells of a cluster's gauge that no node's stop explains: all nodes are up, from a while before to the end."""
-    up = [each for each in (_switch(each, told) for each in found[metric.beside]) if len(each.times) > 1]
+    up = [each for each in (_switch(each, oddities) for each in found[metric.beside]) if len(each.times) > 1]
     if not up:
         return
     times = np.unique(np.concatenate([each.times for each in found[metric.name]]))
@@ -142,7 +144,7 @@ def _while_up(metric: Metric, found: Found, told: Told) -> Iterator[Observed]:
     whole = Samples(metric.name, {}, times, above.astype(float))
     number = (~np.isnan(nodes)).sum(axis=0)[:-1].astype(float)
     spells = Spells(whole, ~above, ~(explained[1:] | explained[:-1]) & (number > 0), number)
-    yield from _begun_and_ended(metric, [spells], told)
+    yield from _begun_and_ended(metric, [spells], oddities)
 
 
 def _at(times: np.ndarray, samples: Samples) -> np.ndarray:
@@ -151,10 +153,10 @@ def _at(times: np.ndarray, samples: Samples) -> np.ndarray:
     return np.where(samples.times[place] == times, samples.values[place], np.nan)
 
 
-def _increase(samples: Samples, told: Told) -> np.ndarray:
+def _increase(samples: Samples, oddities: Oddities) -> np.ndarray:
     """Increase of a counter from each sample to the next."""
     step = np.diff(samples.values)
-    tell(told, RESETS, int((step < 0).sum()), str(samples))
+    note(oddities, RESETS, int((step < 0).sum()), str(samples))
     return np.where(step < 0, samples.values[1:], step)
 
 
@@ -163,11 +165,11 @@ def _counted(
     counters: Sequence[Samples],
     spans: Sequence[Samples],
     amount: Callable[[Samples], np.ndarray],
-    told: Told,
+    oddities: Oddities,
 ) -> Iterator[Observed]:
     """Events, the increase of `counters`, in an exposure, the `amount` of `spans`: other series, or the same."""
     days = [_days(each) for each in (*counters, *spans)]
-    events = [*(np.rint(_increase(each, told)) for each in counters), *map(_nothing, spans)]
+    events = [*(np.rint(_increase(each, oddities)) for each in counters), *map(_nothing, spans)]
     exposure = [*map(_nothing, counters), *map(amount, spans)]
     if days:
         yield Observed(metric.kinds[0], series(*map(np.concatenate, (days, events, exposure))), metric.name)
@@ -181,38 +183,38 @@ def _lasted(samples: Samples) -> np.ndarray:
     return np.diff(samples.times)
 
 
-def _restarts(metric: Metric, found: Found, told: Told) -> Iterator[Observed]:
-    yield from _counted(metric, found[metric.name], found[metric.name], _lasted, told)
+def _restarts(metric: Metric, found: Found, oddities: Oddities) -> Iterator[Observed]:
+    yield from _counted(metric, found[metric.name], found[metric.name], _lasted, oddities)
 
 
-def _of_cluster(metric: Metric, found: Found, told: Told) -> Iterator[Observed]:
+def _of_cluster(metric: Metric, found: Found, oddities: Oddities) -> Iterator[Observed]:
     """Events of processes that take turns, in the time of the longest series."""
     longest = max(found[metric.name], key=lambda samples: float(np.ptp(samples.times)))
-    yield from _counted(metric, found[metric.name], [longest], _lasted, told)
+    yield from _counted(metric, found[metric.name], [longest], _lasted, oddities)
 
 
-def _shrinks(metric: Metric, found: Found, told: Told) -> Iterator[Observed]:
+def _shrinks(metric: Metric, found: Found, oddities: Oddities) -> Iterator[Observed]:
     leaders = found[metric.beside]
-    yield from _counted(metric, found[metric.name], leaders, lambda each: _lasted(each) * each.values[:-1], told)
+    yield from _counted(metric, found[metric.name], leaders, lambda each: _lasted(each) * each.values[:-1], oddities)
 
 
-def _timed_out(metric: Metric, found: Found, told: Told) -> Iterator[Observed]:
+def _timed_out(metric: Metric, found: Found, oddities: Oddities) -> Iterator[Observed]:
     """Adds that timed out, of all messages of adds: a request each, and an answer."""
     for each in _counted(
-        metric, found[metric.name], found[metric.beside], lambda each: 2 * _increase(each, told), told
+        metric, found[metric.name], found[metric.beside], lambda each: 2 * _increase(each, oddities), oddities
     ):
         if each.events <= each.exposure:
             yield each
         else:
-            tell(told, TOO_MANY, 1, f"{metric.name}: {each.events:,} of {each.exposure:,.0f}")
+            note(oddities, TOO_MANY, 1, f"{metric.name}: {each.events:,} of {each.exposure:,.0f}")
 
 
-def _copied(metric: Metric, found: Found, told: Told) -> Iterator[Observed]:
+def _copied(metric: Metric, found: Found, oddities: Oddities) -> Iterator[Observed]:
     counts, sums = (
         [each for each in found[name] if each.labels.get("success", "true") == "true"]
         for name in (metric.name, metric.beside)
     )
-    yield from _counted(metric, counts, sums, lambda each: _increase(each, told) * _MS, told)
+    yield from _counted(metric, counts, sums, lambda each: _increase(each, oddities) * _MS, oddities)
 
 
 METRICS = (

@@ -19,16 +19,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from quorisk.analysis.rates.observed import DAY_S
-from quorisk.analysis.rates.told import Odd, Told, tell
+from quorisk.analysis.rates.oddities import Oddities, Oddity, note
 
-NOT_A_QUERY = Odd("files that are no answer to a range query", "left out")
-NOT_A_SERIES = Odd("series that are not as Prometheus writes them", "left out")
-OTHER = Odd("series of other metrics", "counted for nothing")
-NOT_A_NUMBER = Odd("samples whose values are no numbers from 0 to 1e15", "left out")
-WRONG_TIME = Odd("samples dated before 2000 or in the future, as of a clock that is wrong", "left out")
-JUMPS = Odd("samples that go back in time, as of a clock that was set", "put in order")
-REPEATED = Odd("samples that come again", "counted once")
-ALONE = Odd("series of a single sample, which span no time", "counted for nothing")
+NOT_A_QUERY = Oddity("files that are no answer to a range query", "left out")
+NOT_A_SERIES = Oddity("series that are not as Prometheus writes them", "left out")
+OTHER = Oddity("series of other metrics", "counted for nothing")
+NOT_A_NUMBER = Oddity("samples whose values are no numbers from 0 to 1e15", "left out")
+WRONG_TIME = Oddity("samples dated before 2000 or in the future, as of a clock that is wrong", "left out")
+JUMPS = Oddity("samples that go back in time, as of a clock that was set", "put in order")
+REPEATED = Oddity("samples that come again", "counted once")
+ALONE = Oddity("series of a single sample, which span no time", "counted for nothing")
 FIRST_S = datetime(2000, 1, 1, tzinfo=UTC).timestamp()
 """Unix time before which no sample is believed."""
 _MOST = 1e15
@@ -61,15 +61,15 @@ Found = Mapping[str, Sequence[Samples]]
 """All series, by their metric."""
 
 
-def read(paths: Iterable[Path], is_known: Callable[[str], bool], told: Told) -> Found:
-    """Returns the series of known metrics, each in order of time, and adds oddities in the files to `told`."""
-    parts = (part for path in paths for part in _parts(path, is_known, told))
+def read(paths: Iterable[Path], is_known: Callable[[str], bool], oddities: Oddities) -> Found:
+    """Returns the series of known metrics, each in order of time, and adds oddities in the files to `oddities`."""
+    parts = (part for path in paths for part in _parts(path, is_known, oddities))
     found: dict[str, list[Samples]] = defaultdict(list)
-    for samples in _joined(parts, told):
+    for samples in _joined(parts, oddities):
         if len(samples.times) > 1:
             found[samples.name].append(samples)
         else:
-            tell(told, ALONE, len(samples.times), str(samples))
+            note(oddities, ALONE, len(samples.times), str(samples))
     return found
 
 
@@ -83,20 +83,20 @@ def one_name(name: str, labels: Mapping[str, str]) -> str:
     return name
 
 
-def _parts(path: Path, is_known: Callable[[str], bool], told: Told) -> Iterator[Samples]:
+def _parts(path: Path, is_known: Callable[[str], bool], oddities: Oddities) -> Iterator[Samples]:
     latest = time.time() + DAY_S
-    for result in _results(path, told):
+    for result in _results(path, oddities):
         match result:
             case {"metric": dict(labels), "values": list(values)} if all(
                 isinstance(each, str) for each in labels.values()
             ):
                 name = one_name(labels.get("__name__", path.name.partition(".")[0]), labels)
             case _:
-                tell(told, NOT_A_SERIES, 1, f"{path}: {reprlib.repr(result)}")
+                note(oddities, NOT_A_SERIES, 1, f"{path}: {reprlib.repr(result)}")
                 continue
         labels = {label: value for label, value in labels.items() if label != "__name__"}
         if not is_known(name):
-            tell(told, OTHER, 1, name)
+            note(oddities, OTHER, 1, name)
             continue
         pairs = np.array([_pair(sample) for sample in values]).reshape(-1, 2)
         times, numbers = pairs[:, 0], pairs[:, 1]
@@ -105,17 +105,17 @@ def _parts(path: Path, is_known: Callable[[str], bool], told: Told) -> Iterator[
         for odd, wrong in ((NOT_A_NUMBER, ~is_number), (WRONG_TIME, is_number & ~is_dated)):
             if wrong.any():
                 first = reprlib.repr(values[int(wrong.argmax())])
-                tell(told, odd, int(wrong.sum()), f"{path}: {_called(name, labels)}: {first}")
+                note(oddities, odd, int(wrong.sum()), f"{path}: {_called(name, labels)}: {first}")
         good = is_number & is_dated
         yield Samples(name, labels, times[good], numbers[good])
 
 
-def _results(path: Path, told: Told) -> list[Any]:
+def _results(path: Path, oddities: Oddities) -> list[Any]:
     """The series of a file, as they stand there."""
     try:
         answer = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError) as error:
-        tell(told, NOT_A_QUERY, 1, f"{path}: {error}")
+        note(oddities, NOT_A_QUERY, 1, f"{path}: {error}")
         return []
     match answer:
         case {"data": {"resultType": "matrix", "result": [_, *_] as results}}:
@@ -128,7 +128,7 @@ def _results(path: Path, told: Told) -> list[Any]:
             why = reprlib.repr(why)
         case _:
             why = "has no data.result"
-    tell(told, NOT_A_QUERY, 1, f"{path}: {why}")
+    note(oddities, NOT_A_QUERY, 1, f"{path}: {why}")
     return []
 
 
@@ -148,16 +148,16 @@ def _called(name: str, labels: Mapping[str, str]) -> str:
     return f"{name}{{{said}}}"
 
 
-def _joined(parts: Iterable[Samples], told: Told) -> Iterator[Samples]:
+def _joined(parts: Iterable[Samples], oddities: Oddities) -> Iterator[Samples]:
     """One series for each metric and set of labels, in order of time, each time once."""
     whole: dict[tuple[str, frozenset[tuple[str, str]]], list[Samples]] = defaultdict(list)
     for part in parts:
-        tell(told, JUMPS, int((np.diff(part.times) < 0).sum()), str(part))
+        note(oddities, JUMPS, int((np.diff(part.times) < 0).sum()), str(part))
         whole[part.name, frozenset(part.labels.items())].append(part)
     for same in whole.values():
         times = np.concatenate([part.times for part in same])
         order = np.argsort(times, kind="stable")
         is_new = np.append(True, np.diff(times[order]) > 0)[: len(order)]
-        tell(told, REPEATED, int((~is_new).sum()), str(same[0]))
+        note(oddities, REPEATED, int((~is_new).sum()), str(same[0]))
         values = np.concatenate([part.values for part in same])
         yield same[0]._replace(times=times[order][is_new], values=values[order][is_new])

@@ -40,7 +40,7 @@ def rates(answer: Answer, out: Console) -> None:
 
 def odd(answer: Answer) -> Iterator[str]:
     """Yields a line for each kind of oddity in the data."""
-    for odd, seen in answer.told.items():
+    for odd, seen in answer.oddities.items():
         yield f"{odd.what}: {seen.times:,}, {odd.done}{f' (first: {seen.where})' if seen.where else ''}"
 
 

@@ -1,4 +1,4 @@
-"""Drive statistics: what is counted, and that whatever is odd is told."""
+"""Drive statistics: what is counted, and that whatever is odd is oddities."""
 
 import random
 from collections import defaultdict
@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from quorisk.analysis.rates import drives, fleet
-from quorisk.analysis.rates.told import Seen, Told, together
+from quorisk.analysis.rates.oddities import Oddities, Sightings, together
 from tests.analysis.rates.stats import HEADER, TB, days, row, write
 
 LAST_DAY = (date(2026, 1, 1) - date(1970, 1, 1)).days
@@ -18,12 +18,12 @@ LAST_DAY = (date(2026, 1, 1) - date(1970, 1, 1)).days
 
 def read(*paths, each_alone=False):
     """The fleet of files that are read together, or each by another task."""
-    told: Told = {}
+    oddities: Oddities = {}
     tasks = [[path] for path in paths] if each_alone else [paths]
-    tables = (table for task in tasks for table in drives.runs_of(task, LAST_DAY, told))
+    tables = (table for task in tasks for table in drives.runs_of(task, LAST_DAY, oddities))
     runs = pa.concat_tables([drives.RUNS.empty_table(), *tables])
     found = fleet.added([fleet.fleet_of(runs)])
-    return found._replace(told=together([told, found.told]))
+    return found._replace(oddities=together([oddities, found.oddities]))
 
 
 def counts(found):
@@ -32,8 +32,8 @@ def counts(found):
     }
 
 
-def told(found):
-    return {odd: seen.times for odd, seen in found.told.items()}
+def oddities(found):
+    return {odd: seen.times for odd, seen in found.oddities.items()}
 
 
 def test_days_and_failures_are_counted_by_model_and_capacity(tmp_path):
@@ -44,7 +44,7 @@ def test_days_and_failures_are_counted_by_model_and_capacity(tmp_path):
     ]
     found = read(*paths)
     assert counts(found) == {("M1", TB): (1, 2), ("M2", 2 * TB): (0, 3)}
-    assert (found.num_drives, found.told) == (2, {})
+    assert (found.num_drives, found.oddities) == (2, {})
     assert found.groups[0].series.events.tolist() == [0, 1, 0]
 
 
@@ -77,7 +77,7 @@ def test_random_fleets_are_counted_as_a_program_without_runs_counts_them(tmp_pat
         first[drive], last[drive] = min(first[drive], day), max(last[drive], day)
     num_rows = sum(map(len, lines.values()))
     first_failure = {drive: min(day for other, day in failed if other == drive) for drive, _ in failed}
-    assert told(found) == {
+    assert oddities(found) == {
         drives.REPEATED: num_rows - len(seen),
         fleet.GAPS: sum(last[drive] - first[drive] + 1 for drive in first) - len(seen),
         fleet.CAME_BACK: sum(last[drive] > day for drive, day in first_failure.items()),
@@ -141,7 +141,7 @@ def test_columns_are_found_by_the_header(tmp_path):
 def test_what_is_odd_is_counted_and_told(tmp_path, rows, odd, times, found):
     path = write(tmp_path / "2025-01-01.csv", [row("2025-01-01", "z"), *rows])
     whole = read(path)
-    assert told(whole)[odd] == times
+    assert oddities(whole)[odd] == times
     assert counts(whole)["M1", TB] == found
 
 
@@ -150,8 +150,8 @@ def test_half_a_file_is_told(tmp_path):
     whole = paths[3].read_text()
     paths[3].write_text(whole[: len(whole) // 3])
     found = read(*paths)
-    assert told(found) == {drives.CUT: 1, drives.UNREADABLE: 1, fleet.HALF: 1, fleet.GAPS: 7}
-    assert found.told[fleet.HALF] == Seen(1, "2025-01-04: 1 of 8")
+    assert oddities(found) == {drives.CUT: 1, drives.UNREADABLE: 1, fleet.HALF: 1, fleet.GAPS: 7}
+    assert found.oddities[fleet.HALF] == Sightings(1, "2025-01-04: 1 of 8")
     assert counts(found) == {("M1", TB): (0, 49)}
 
 
@@ -161,8 +161,8 @@ def test_a_file_of_another_kind_is_told_and_the_others_count(tmp_path):
     not_parquet = tmp_path / "x.parquet"
     not_parquet.write_text("PAR")
     found = read(good, bad, not_parquet, tmp_path / "none.csv")
-    assert told(found) == {drives.NOT_STATISTICS: 3}
-    assert found.told[drives.NOT_STATISTICS].where == f"{bad}: has no column capacity_bytes, failure"
+    assert oddities(found) == {drives.NOT_STATISTICS: 3}
+    assert found.oddities[drives.NOT_STATISTICS].where == f"{bad}: has no column capacity_bytes, failure"
     assert counts(found) == {("M1", TB): (0, 1)}
 
 
@@ -176,7 +176,7 @@ def test_names_do_nothing_to_a_terminal(tmp_path):
     path = write(tmp_path / "x.csv", [row("2025-01-01", "a\x1b[2J", model="M\x1b[31m"), "2025-01-01,\x07,"])
     found = read(path)
     assert [group.model for group in found.groups] == ["M\\x1b[31m"]
-    assert found.told[drives.UNREADABLE].where.endswith(": 2025-01-01,\\x07,")
+    assert found.oddities[drives.UNREADABLE].where.endswith(": 2025-01-01,\\x07,")
 
 
 def test_rows_are_counted_in_batches_as_in_one(tmp_path, monkeypatch):
@@ -190,7 +190,7 @@ def test_rows_are_counted_in_batches_as_in_one(tmp_path, monkeypatch):
 def test_rows_that_are_no_text_print_no_traceback(tmp_path, capfd):
     path = write(tmp_path / "x.csv", [row("2025-01-01", "a")])
     path.write_bytes(path.read_bytes() + b"\x8d,\xff\n")
-    told: Told = {}
-    list(drives.runs_of([path], 20_500, told))
-    assert told[drives.NOT_STATISTICS].times == 1
+    oddities: Oddities = {}
+    list(drives.runs_of([path], 20_500, oddities))
+    assert oddities[drives.NOT_STATISTICS].times == 1
     assert capfd.readouterr() == ("", "")

@@ -14,8 +14,8 @@ from quorisk.analysis.rates.files import Files
 from quorisk.analysis.rates.findings import findings
 from quorisk.analysis.rates.fleet import Drives, Fleet
 from quorisk.analysis.rates.observed import DAY_S, Observed, Series, periods, series
+from quorisk.analysis.rates.oddities import Oddity, Sightings
 from quorisk.analysis.rates.profile import written
-from quorisk.analysis.rates.told import Odd, Seen
 from quorisk.analysis.statistics.known import Beta, Gamma
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.protocols import evidence, registry
@@ -38,7 +38,7 @@ def observed(kind, events, exposure):
 
 def answer(found, fleet=None):
     base = profiles.find("bookkeeper_ssd", Path())
-    return Answer(base, found, fleet, Files((), (), ()), {Odd("rows", "left out"): Seen(3, "x.csv")})
+    return Answer(base, found, fleet, Files((), (), ()), {Oddity("rows", "left out"): Sightings(3, "x.csv")})
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Lists of incidents: what they count, in how much time of whom, and what is told."""
+"""Lists of incidents: what they count, in how much time of whom, and what is oddities."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import pytest
 
 from quorisk.analysis.rates import incidents
 from quorisk.analysis.rates.incidents import Watched, unix_s
-from quorisk.analysis.rates.told import Told
+from quorisk.analysis.rates.oddities import Oddities
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.protocols import evidence
 
@@ -17,13 +17,15 @@ YEAR_S = 365 * 86_400
 def read(tmp_path: Path, *lines: str, watched: Watched = YEAR):
     path = tmp_path / "incidents.csv"
     path.write_text("\n".join(("kind,node,start,end,data_lost", *lines)))
-    told: Told = {}
-    found = incidents.read([path], watched, told)
-    return {each.kind: (each.events, each.exposure) for each in found}, {odd: seen.times for odd, seen in told.items()}
+    oddities: Oddities = {}
+    found = incidents.read([path], watched, oddities)
+    return {each.kind: (each.events, each.exposure) for each in found}, {
+        odd: seen.times for odd, seen in oddities.items()
+    }
 
 
 def test_nodes_that_are_lost_and_that_stop_are_counted_in_the_time_of_all_nodes(tmp_path):
-    found, told = read(
+    found, oddities = read(
         tmp_path,
         "node,b1,2025-02-01,2025-02-02,true",
         "drive,b2,2025-03-01T10:00,2025-03-01T16:00,yes",
@@ -36,7 +38,7 @@ def test_nodes_that_are_lost_and_that_stop_are_counted_in_the_time_of_all_nodes(
         evidence.NODE_RETURNS: (1, 3600),
         evidence.SHARE_TOGETHER: (0, 2),
     }
-    assert told == {}
+    assert oddities == {}
 
 
 def test_a_list_without_incidents_says_that_none_happened(tmp_path):
@@ -45,7 +47,7 @@ def test_a_list_without_incidents_says_that_none_happened(tmp_path):
 
 
 def test_nodes_that_an_outage_hits_are_one_outage_and_so_many_trials(tmp_path):
-    found, told = read(
+    found, oddities = read(
         tmp_path,
         *(
             f"outage,b{node},2025-05-01T00:00:{node:02},{'' if node == 3 else '2025-05-01T01:00'},{node == 3}"
@@ -56,14 +58,14 @@ def test_nodes_that_an_outage_hits_are_one_outage_and_so_many_trials(tmp_path):
     assert found[evidence.OUTAGES] == (2, YEAR_S)
     assert found[evidence.LOST_IN_OUTAGES] == (1, 9)
     assert evidence.NODE_LOSSES not in found
-    assert told == {incidents.PARTIAL: 1}
+    assert oddities == {incidents.PARTIAL: 1}
 
 
 def test_an_outage_of_which_most_nodes_are_not_listed_says_nothing_of_how_many_came_back(tmp_path):
     """The one line of a node that was lost is not "one of one": 45 nodes were hit."""
-    found, told = read(tmp_path, "outage,b1,2025-05-01,2025-05-02,true", watched=YEAR._replace(nodes=45))
+    found, oddities = read(tmp_path, "outage,b1,2025-05-01,2025-05-02,true", watched=YEAR._replace(nodes=45))
     assert found == {evidence.OUTAGES: (1, YEAR_S)}
-    assert told == {incidents.PARTIAL: 1}
+    assert oddities == {incidents.PARTIAL: 1}
 
 
 def test_a_node_that_an_outage_lists_twice_is_one(tmp_path):
@@ -119,8 +121,8 @@ def test_repairs_are_counted_in_half_the_time_that_they_take_and_those_not_over_
     ],
 )
 def test_what_is_odd_is_told_and_counts_for_nothing(tmp_path, line, odd):
-    found, told = read(tmp_path, "node,a,2025-02-01T00:00,2025-02-01T02:00,false", line)
-    assert told == {odd: 1}
+    found, oddities = read(tmp_path, "node,a,2025-02-01T00:00,2025-02-01T02:00,false", line)
+    assert oddities == {odd: 1}
     assert found[evidence.NODE_LOSSES] == (0, 10 * YEAR_S)
     assert found[evidence.NODE_STOPS] == (1, 10 * YEAR_S)
     assert found[evidence.NODE_RETURNS] == (1, 5 * 3600 if odd is incidents.OVERLAPPING else 2 * 3600)

@@ -1,4 +1,4 @@
-"""Saved range queries: what metrics count, and what is told."""
+"""Saved range queries: what metrics count, and what is oddities."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from quorisk.analysis.rates import metrics, prometheus
-from quorisk.analysis.rates.told import Told
+from quorisk.analysis.rates.oddities import Oddities
 from quorisk.kernels.protocols import evidence
 from quorisk.kernels.protocols.bookkeeper.evidence import EVIDENCE
 
@@ -34,18 +34,20 @@ def read(tmp_path):
         for number, each in enumerate(answers):
             paths.append(tmp_path / (f"{name}.{number}.json" if isinstance(each, dict) else f"{number}.json"))
             paths[-1].write_text(each if isinstance(each, str) else json.dumps(each))
-        told: Told = {}
-        found = metrics.read(paths, told)
+        oddities: Oddities = {}
+        found = metrics.read(paths, oddities)
         counts = {each.kind: (each.events, each.exposure) for each in found}
-        return counts, {odd: seen.times for odd, seen in told.items()}
+        return counts, {odd: seen.times for odd, seen in oddities.items()}
 
     return read
 
 
 def test_nodes_that_stop_and_return_are_counted_in_the_time_up_and_down(read):
-    found, told = read(answer(("up", {"instance": "a"}, [1, 1, 0, 0, 1, 1, 0]), ("up", {"instance": "b"}, [1] * 11)))
+    found, oddities = read(
+        answer(("up", {"instance": "a"}, [1, 1, 0, 0, 1, 1, 0]), ("up", {"instance": "b"}, [1] * 11))
+    )
     assert found == {evidence.NODE_STOPS: (2, 14 * STEP), evidence.NODE_RETURNS: (1, 2 * STEP)}
-    assert told == {}
+    assert oddities == {}
 
 
 def test_nodes_that_kubernetes_finds_ready_count_likewise(read):
@@ -61,9 +63,9 @@ def test_nodes_that_kubernetes_finds_ready_count_likewise(read):
 
 
 def test_counters_are_counted_across_resets(read):
-    found, told = read(answer(("kube_pod_container_status_restarts_total", {"pod": "a"}, [3, 3, 5, 0, 1, 1])))
+    found, oddities = read(answer(("kube_pod_container_status_restarts_total", {"pod": "a"}, [3, 3, 5, 0, 1, 1])))
     assert found == {evidence.PROCESS_RESTARTS: (3, 5 * STEP)}
-    assert told == {metrics.RESETS: 1}
+    assert oddities == {metrics.RESETS: 1}
 
 
 def test_isr_shrinks_are_counted_in_the_time_of_leaders(read):
@@ -104,9 +106,9 @@ def test_copied_ledgers_are_no_repairs_which_take_a_thousand_times_as_long(read,
 def test_queries_of_one_metric_follow_each_other_and_may_overlap(read):
     first = answer(("up", {"instance": "a"}, [(START + 60 * i, 1) for i in range(5)]))
     second = answer(("up", {"instance": "a"}, [(START + 60 * i, int(i != 6)) for i in range(4, 9)]))
-    found, told = read(second, first)
+    found, oddities = read(second, first)
     assert found == {evidence.NODE_STOPS: (1, 7 * STEP), evidence.NODE_RETURNS: (1, STEP)}
-    assert told == {prometheus.REPEATED: 1}
+    assert oddities == {prometheus.REPEATED: 1}
 
 
 def test_a_query_without_a_name_is_that_of_its_file(read):
@@ -123,16 +125,16 @@ def test_a_query_without_a_name_is_that_of_its_file(read):
     ],
 )
 def test_what_is_odd_in_a_series_is_told(read, pairs, odd, stops):
-    found, told = read(answer(("up", {}, [(START + at, value) for at, value in pairs])))
-    assert told[odd] == 1
+    found, oddities = read(answer(("up", {}, [(START + at, value) for at, value in pairs])))
+    assert oddities[odd] == 1
     assert found[evidence.NODE_STOPS] == stops
 
 
 def test_files_and_series_that_tell_nothing_are_told(read):
     vector = {"status": "success", "data": {"resultType": "vector", "result": []}}
-    found, told = read(vector, "{", {"status": "error", "error": "x"}, answer(("go_goroutines", {}, [1, 2])))
+    found, oddities = read(vector, "{", {"status": "error", "error": "x"}, answer(("go_goroutines", {}, [1, 2])))
     assert found == {}
-    assert told == {prometheus.NOT_A_QUERY: 3, prometheus.OTHER: 1}
+    assert oddities == {prometheus.NOT_A_QUERY: 3, prometheus.OTHER: 1}
 
 
 @pytest.mark.parametrize(
@@ -150,9 +152,9 @@ def test_a_cluster_in_which_nothing_happened_is_counted_in_its_time(read, values
 
 
 def test_samples_of_a_switch_that_are_averages_are_told(read):
-    found, told = read(answer(("up", {}, [1, 1, 0.5, 1, 1])))
+    found, oddities = read(answer(("up", {}, [1, 1, 0.5, 1, 1])))
     assert found == {evidence.NODE_STOPS: (0, 2 * STEP)}
-    assert told == {metrics.NO_SWITCH: 1, metrics.GAPS: 1}
+    assert oddities == {metrics.NO_SWITCH: 1, metrics.GAPS: 1}
 
 
 @pytest.mark.parametrize("value", ["1e308", "-1", "1e16", "Infinity", 10**400, "x", None, ["1"], {}])
@@ -161,20 +163,20 @@ def test_a_counter_s_sample_that_nobody_can_believe_is_left_out(tmp_path, value)
     result = [{"metric": {"__name__": RESTARTS}, "values": pairs}]
     path = tmp_path / "it.json"
     path.write_text(json.dumps({"status": "success", "data": {"resultType": "matrix", "result": result}}))
-    told: Told = {}
-    [counted] = metrics.read([path], told)
+    oddities: Oddities = {}
+    [counted] = metrics.read([path], oddities)
     assert (counted.events, counted.exposure) == (1, 120)
-    [(odd, seen)] = told.items()
+    [(odd, seen)] = oddities.items()
     assert (odd, seen.times) == (prometheus.NOT_A_NUMBER, 1)
     assert seen.where.startswith(f"{path}: {RESTARTS}{{}}: [{START + 60}, ")
 
 
 @pytest.mark.parametrize("at", [1000 * START, 0, -START, 1e308, 10**400, "x"])
 def test_a_sample_of_another_age_is_left_out(read, at):
-    found, told = read(answer(("up", {}, [(START, 1), (at, 0), (START + 60, 1)])))
+    found, oddities = read(answer(("up", {}, [(START, 1), (at, 0), (START + 60, 1)])))
     assert found == {evidence.NODE_STOPS: (0, 60)}
-    assert sum(told.values()) == 1
-    assert told.keys() <= {prometheus.WRONG_TIME, prometheus.NOT_A_NUMBER}
+    assert sum(oddities.values()) == 1
+    assert oddities.keys() <= {prometheus.WRONG_TIME, prometheus.NOT_A_NUMBER}
 
 
 def test_counters_that_start_again_and_again_add_up_to_no_negative_number(read):
@@ -236,7 +238,7 @@ FENCED = "kafka_controller_kafkacontroller_fencedbrokercount"
 
 
 def test_nodes_that_are_restarted_one_after_another_are_a_roll_and_stop_in_no_other_way(read):
-    found, told = read(answer(up("a", {3, 4}), up("b", {7, 8}), up("c", {11, 20})))
+    found, oddities = read(answer(up("a", {3, 4}), up("b", {7, 8}), up("c", {11, 20})))
     assert found == {
         evidence.NODE_STOPS: (1, (3 * 29 - 9) * STEP),
         evidence.NODE_RETURNS: (1, STEP),
@@ -244,7 +246,7 @@ def test_nodes_that_are_restarted_one_after_another_are_a_roll_and_stop_in_no_ot
         evidence.ROLL_RESTARTS: (2, 4 * STEP),
         evidence.RESTART_ENDS: (3, 5 * STEP),
     }
-    assert told == {}
+    assert oddities == {}
 
 
 @pytest.mark.parametrize(
@@ -324,9 +326,11 @@ samples are late.
 
 
 def test_three_spellings_of_a_real_exporter_are_one():
-    told: Told = {}
+    oddities: Oddities = {}
     known = {name for each in metrics.METRICS for name in (each.name, each.beside)}
-    kafka = {name: found for name, found in prometheus.read([KAFKA], known.__contains__, told).items() if name != "up"}
+    kafka = {
+        name: found for name, found in prometheus.read([KAFKA], known.__contains__, oddities).items() if name != "up"
+    }
     assert kafka.keys() == {
         "kafka_server_replicamanager_isrshrinks",
         "kafka_server_replicamanager_leadercount",
@@ -336,7 +340,7 @@ def test_three_spellings_of_a_real_exporter_are_one():
     }
     for found in kafka.values():
         assert sorted(each.labels["instance"][:8] for each in found) == ["broker-1", "broker-2", "broker-3"]
-    assert told == {}
+    assert oddities == {}
     assert all(each.values[0] == 4 for each in kafka["kafka_server_replicamanager_leadercount"])  # of 12 partitions
 
 
@@ -357,8 +361,8 @@ def test_what_was_done_to_real_brokers_is_found():
 def test_what_metrics_of_bookies_tell(product):
     """Made by hand, under the names that exporters give: a day of three bookies, of which one is restarted and one is
     down for an hour, while adds to both time out."""
-    told: Told = {}
-    found = metrics.read([ROOT / "tests" / "data" / "metrics" / f"{product}.json"], told)
+    oddities: Oddities = {}
+    found = metrics.read([ROOT / "tests" / "data" / "metrics" / f"{product}.json"], oddities)
     assert {each.kind: (each.events, each.exposure) for each in found} == {
         evidence.NODE_STOPS: (2, 3 * 86_400 - 6 * 900),
         evidence.NODE_RETURNS: (2, 6 * 900),
@@ -367,13 +371,13 @@ def test_what_metrics_of_bookies_tell(product):
         evidence.REPAIRS: (1, 3600),
         evidence.COPIED_LEDGERS: (41, 123),
     }
-    assert told == {}
+    assert oddities == {}
 
 
 def test_what_metrics_of_kubernetes_tell():
     """Made by hand: a container that restarts, and a node that is not ready for three samples, whose pod is evicted."""
-    told: Told = {}
-    found = metrics.read([ROOT / "tests" / "data" / "metrics" / "kubernetes.json"], told)
+    oddities: Oddities = {}
+    found = metrics.read([ROOT / "tests" / "data" / "metrics" / "kubernetes.json"], oddities)
     assert {each.kind: (each.events, each.exposure) for each in found} == {
         evidence.NODE_STOPS: (1, 3 * 86_400 - 3 * 900),
         evidence.NODE_RETURNS: (1, 3 * 900),
@@ -381,4 +385,4 @@ def test_what_metrics_of_kubernetes_tell():
         evidence.PROCESS_RESTARTS: (1, 3 * 86_400),
         evidence.EVICTIONS: (1, 3 * 86_400 - 2 * 900),
     }
-    assert told == {}
+    assert oddities == {}

@@ -7,8 +7,8 @@ import pytest
 
 from quorisk.analysis.rates import incidents, together
 from quorisk.analysis.rates.incidents import Watched, unix_s
+from quorisk.analysis.rates.oddities import Oddities
 from quorisk.analysis.rates.together import Loss
-from quorisk.analysis.rates.told import Told
 from quorisk.kernels.protocols import evidence
 
 YEAR_S = 365 * 86_400
@@ -45,8 +45,8 @@ def test_which_losses_are_one_event(losses, events):
 def read(tmp_path, *lines, watched=YEAR):
     path = tmp_path / "incidents.csv"
     path.write_text("\n".join(("kind,node,start,end,data_lost,rack,batch", *lines)))
-    told: Told = {}
-    return {each.kind: each for each in incidents.read([path], watched, told)}
+    oddities: Oddities = {}
+    return {each.kind: each for each in incidents.read([path], watched, oddities)}
 
 
 def test_nodes_lost_together_are_events_and_no_losses_of_single_nodes(tmp_path):

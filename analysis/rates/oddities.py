@@ -6,7 +6,7 @@ from typing import NamedTuple
 from quorisk.analysis.experiment.characters import one_line
 
 
-class Odd(NamedTuple):
+class Oddity(NamedTuple):
     """Something odd in data."""
 
     what: str
@@ -14,7 +14,7 @@ class Odd(NamedTuple):
     """The consequence, such as "left out"."""
 
 
-class Seen(NamedTuple):
+class Sightings(NamedTuple):
     """The sightings of something odd."""
 
     times: int
@@ -22,21 +22,21 @@ class Seen(NamedTuple):
     """The first place where it was seen; empty if there is none to give."""
 
 
-Told = dict[Odd, Seen]
+Oddities = dict[Oddity, Sightings]
 
 
-def tell(told: Told, what: Odd, times: int = 1, where: str = "") -> None:
+def note(oddities: Oddities, what: Oddity, times: int = 1, where: str = "") -> None:
     """Adds `times` sightings of something odd; nothing if that is 0."""
     if times:
-        before = told.get(what)
+        before = oddities.get(what)
         there = before.where if before else ""
-        told[what] = Seen(times + (before.times if before else 0), there or one_line(where))
+        oddities[what] = Sightings(times + (before.times if before else 0), there or one_line(where))
 
 
-def together(each: Iterable[Mapping[Odd, Seen]]) -> Told:
+def together(each: Iterable[Mapping[Oddity, Sightings]]) -> Oddities:
     """Returns the oddities of several places together, in the order of first appearance."""
-    whole: Told = {}
+    whole: Oddities = {}
     for one in each:
         for what, seen in one.items():
-            tell(whole, what, seen.times, seen.where)
+            note(whole, what, seen.times, seen.where)
     return whole
