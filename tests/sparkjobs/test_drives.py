@@ -26,8 +26,9 @@ def test_a_fleet_is_the_same_on_spark_and_in_one_process(tmp_path):
     here = drives.here(paths, statistics.today())
     there = drives.on_spark(paths, statistics.today(), "local[2]", {}, seen.append)
     assert here.num_drives == there.num_drives == 50
-    assert {odd: seen.times for odd, seen in here.told.items()} == {odd: seen.times for odd, seen in there.told.items()}
-    assert here.told[statistics.NOT_STATISTICS].times == 1
+    times, others = ({odd: seen.times for odd, seen in fleet.oddities.items()} for fleet in (here, there))
+    assert times == others
+    assert here.oddities[statistics.NOT_STATISTICS].times == 1
     for one, other in zip(here.groups, there.groups, strict=True):
         assert one[:2] == other[:2]
         assert one.series.first_day == other.series.first_day

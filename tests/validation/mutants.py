@@ -153,13 +153,13 @@ def mutants(count: int, seed: int) -> Check:
             file, _, test = caught.partition("::")
             rows.append((mutant.file, f"`{' '.join(mutant.right.split())}`", file, test or "**missed**"))
             print(*rows[-1], sep=" | ", flush=True)
-    caught = sum(bool(row[2]) for row in rows)
+    num_caught = sum(bool(row[2]) for row in rows)
     return Check(
         "Mistakes that the short tests catch",
         "Each row is a mistake put into a copy of the repository, at the code named, and the first of the short tests "
         "about it that failed.",
         ("file", "code that was changed", "test file", "test"),
         rows,
-        f"{caught} of {len(rows)} mistakes are caught.",
-        caught == len(rows),
+        f"{num_caught} of {len(rows)} mistakes are caught.",
+        num_caught == len(rows),
     )
