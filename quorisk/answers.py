@@ -88,7 +88,7 @@ class Yearly(NamedTuple):
     def frame(self) -> "pd.DataFrame":
         """Returns one row for each scenario that counts: `per_year`, `hits` and `fates` of its event, the probability
         `p` of losing one object each time with its ends, `losses_per_year`, and `method`; and where
-        producers write all the time and runs lost some, what `with_records` says."""
+        producers write all the time and runs lost some, the records lost: see `Whole.scenarios`."""
         found = self.found.scenarios
         return frame_of(
             [

@@ -15,7 +15,7 @@ from quorisk.analysis.compare import compare as comparing
 from quorisk.analysis.decision import depends as sensing
 from quorisk.analysis.decision import recommend as recommending
 from quorisk.analysis.decision.weigh import MEMORY, Weigher
-from quorisk.analysis.decision.whole import whole, with_records, with_scenarios
+from quorisk.analysis.decision.whole import whole, with_scenarios
 from quorisk.analysis.estimate import amounts
 from quorisk.analysis.estimate import estimate as estimating
 from quorisk.analysis.exact import exact as solving
@@ -176,8 +176,7 @@ def year(
     if not experiment.asks_year:
         raise ConfigError(f"{experiment.path}: has neither scenarios nor [cluster], or one scenario is picked")
     with bars.status() as tell:
-        weigher = Weigher(most, _threads(threads), tell)
-        return Yearly(experiment, with_records(whole(experiment, weigher, solve), experiment, weigher))
+        return Yearly(experiment, whole(experiment, Weigher(most, _threads(threads), tell), solve, True))
 
 
 def cluster(source: Source, overrides: Overrides = (), *, threads: int | None = None) -> Incidents:

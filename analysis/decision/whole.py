@@ -40,7 +40,9 @@ class Whole(NamedTuple):
     """Incidents a year by scenario and by cause of the cluster's; without a cluster, losses a year."""
     scenarios: Mapping[str, Mapping[str, Any]]
     """Scenarios that count, by name: `per_year`, `hits` and `fates` of the event, and `p`, `low`, `high` and `method`
-    of P(loss) of one object; with `with_records`, what is known of the records that it loses."""
+    of P(loss) of one object. If asked, of logs that are written to all the time: `amount`, the records that a log loses
+    if any, at the scenario's rate; `writing_s_per_year`, the time in which what is lost in a year was written; and on a
+    cluster whose `entries_per_second` is known, at that rate, `records_per_year`."""
     confidence: float
 
     @property
@@ -63,9 +65,9 @@ class Whole(NamedTuple):
         }
 
 
-def whole(experiment: Experiment, weigher: Weigher, is_exact: bool = False) -> Whole:
-    """Returns the losses in a year of the one design of an experiment that is about years. Raises ConfigError if there
-    are several, and if a scenario is not solved though it has to be `is_exact`."""
+def whole(experiment: Experiment, weigher: Weigher, is_exact: bool = False, records: bool = False) -> Whole:
+    """Returns the losses in a year of the one design of an experiment that is about years, with the `records` lost if
+    asked. Raises ConfigError if there are several, and if a scenario is not solved though it has to be `is_exact`."""
     if len(of := by_design(experiment.points)) > 1:
         raise ConfigError(f"{experiment.path}: {one_wanted([dict(design) for design in of])}")
     found = wholes(experiment, weigher)[0]
@@ -75,27 +77,23 @@ def whole(experiment: Experiment, weigher: Weigher, is_exact: bool = False) -> W
                 f"{experiment.path}: scenarios.{name}: not solved, since its chain has no end or does not fit in the "
                 "memory; give more `memory`, or estimate it"
             )
-    return found
+    return found._replace(scenarios=_with_records(found.scenarios, experiment)) if records else found
 
 
-def with_records(found: Whole, experiment: Experiment, weigher: Weigher) -> Whole:
-    """Returns the losses in a year of an experiment's one design, with what scenarios lose of logs that are written to
-    all the time: `amount`, the records that a log loses if any, at the scenario's rate; `writing_s_per_year`, the time
-    in which what is lost in a year was written; and on a cluster whose `entries_per_second` is known, at that rate,
-    `records_per_year`. Scenarios whose first runs lose too seldom have none of these."""
-    per_second, known = 0.0, dict[str, Mapping[str, Any]]()
+def _with_records(scenarios: Mapping[str, Mapping[str, Any]], experiment: Experiment) -> dict[str, Mapping[str, Any]]:
+    """The scenarios with what they lose of logs that are written to all the time, if their first runs lose any: see
+    `Whole.scenarios`."""
+    found, per_second = dict(scenarios), 0.0
     for placed in experiment.clusters[:1]:
         per_second = placed.figure_in_file("cluster.entries_per_second") / placed.cluster.ledgers
     for point in experiment.points:
-        row = found.scenarios.get(str(point.scenario), {"p": 0.0})
-        weigher.tell(f"records that {point.scenario} loses")
+        row = found.get(str(point.scenario), {"p": 0.0})
         if row["p"] and (amount := amounts.counted(experiment._replace(points=(point,)))):
-            writing_s = (
-                row["per_year"] * row["hits"] * row["p"] * amount.mean / point.point.rates[experiment.model.writes]
-            )
+            records = row["per_year"] * row["hits"] * row["p"] * amount.mean
+            writing_s = records / point.figure(f"rates.{experiment.model.writes}")
             at_rate = {"records_per_year": per_second * writing_s} if per_second else {}
-            known[str(point.scenario)] = {**row, "amount": amount, "writing_s_per_year": writing_s, **at_rate}
-    return found._replace(scenarios={**found.scenarios, **known})
+            found[str(point.scenario)] = {**row, "amount": amount, "writing_s_per_year": writing_s, **at_rate}
+    return found
 
 
 def wholes(experiment: Experiment, weigher: Weigher) -> list[Whole]:

@@ -50,6 +50,10 @@ _PLACEMENTS = """
 # `quorisk recommend` tells what each design would lose with the others. In [grid], each of a list is a design."""
 _SHARED_RACKS = """
 "cluster.placement" = ["distinct_racks", "two_racks"]   # of more replicas than racks, which is cautious"""
+_ROOM = (
+    ', "cluster.placement == distinct_racks or replication.factor > {racks}", '
+    '"cluster.placement == two_racks or replication.factor <= {racks}"'
+)
 _LOSSES = {
     "bookkeeper": "assumed: annual failure rates of disks are 0.3 to 3 %, by model",
     "kraft": "Backblaze, drive statistics 2024, hard disks",
@@ -249,7 +253,7 @@ def _kraft(values: Mapping[str, Any]) -> Mapping[str, Any]:
     zones = min(racks, factors[0]) if racks > 1 and factors[0] > 1 else 0
     in_racks = "distinct_racks" if racks >= factors[-1] else "two_racks"
     spread = zones and in_racks == "distinct_racks"
-    mixed = zones and not spread and factors[0] <= racks
+    mixed = zones and in_racks == "two_racks" and factors[0] <= racks
     least_of_1 = min((least for _, least, acks in today if acks == "1"), default=0)
     of_partition, losses = factors[-1] if spread else zones, {"value": _number(values["node_loss"]), "error_factor": 2}
     gap = partitions / float(values["entries_per_second"])
@@ -287,19 +291,13 @@ def _kraft(values: Mapping[str, Any]) -> Mapping[str, Any]:
         else _SHARED_RACKS
         if mixed
         else "",
-        "and_zones": ', "zones == replication.factor"' if spread else _of_placements(racks) if mixed else "",
+        "and_zones": ', "zones == replication.factor"' if spread else _ROOM.format(racks=racks) if mixed else "",
         "min_isrs": sorted({*(least for _, least, _ in today), *range(1, factors[-1])}),
         "acks": json.dumps(["all", "1"] if least_of_1 else ["all"]),
         "and_acks": f', "acks == all or min.insync.replicas == {least_of_1}"' if least_of_1 else "",
         "rack_scenario": _part("kraft_rack", {**numbers, **of_racks}) if of_racks else "",
         "acks_1": _part("kraft_acks_1", numbers) if least_of_1 else "",
     }
-
-
-def _of_placements(racks: int) -> str:
-    """Conditions of the grid: replicas are in racks of their own where there are enough."""
-    distinct = f"cluster.placement == distinct_racks or replication.factor > {racks}"
-    return f', "{distinct}", "cluster.placement == two_racks or replication.factor <= {racks}"'
 
 
 def _times(per_year: Mapping[str, float], factor: float) -> str:

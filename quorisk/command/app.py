@@ -112,14 +112,12 @@ def whole_of(
     """Returns the losses of an experiment's one design in a year, which every verb says first, and the `records` lost
     if asked. Raises ConfigError, also if they cannot be solved although `is_exact`."""
     from quorisk.analysis.decision.weigh import MEMORY, Weigher
-    from quorisk.analysis.decision.whole import whole, with_records
+    from quorisk.analysis.decision.whole import whole
     from quorisk.command import bars
     from quorisk.kernels.cores import num_cores
 
     with bars.status() as tell:
-        weigher = Weigher(memory or MEMORY, threads or num_cores(), tell)
-        found = whole(experiment, weigher, is_exact)
-        return with_records(found, experiment, weigher) if records else found
+        return whole(experiment, Weigher(memory or MEMORY, threads or num_cores(), tell), is_exact, records)
 
 
 def tell_idle(experiment: "Experiment", strict: bool) -> None:

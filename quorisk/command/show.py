@@ -81,10 +81,10 @@ def estimate(result: Estimate, out: Console) -> None:
 
 def _amount(result: Estimate | ExactResult, out: Console) -> None:
     if result.amount and result.expected_records:
-        mean = f"{numbers.plain(result.amount.mean)} {escape(numbers.span(*result.amount[1:3]))}"
+        mean = f"{numbers.plain(result.amount.mean)} {numbers.span(*result.amount[1:3])}"
         counted = f"by a run that loses any (counted in {result.amount.runs})"
         expected = numbers.plain(result.expected_records)
-        out.print(f"records lost: {mean} {counted}; expected of a run: {expected}", soft_wrap=True)
+        out.print(escape(f"records lost: {mean} {counted}; expected of a run: {expected}"), soft_wrap=True)
 
 
 def _time(time: float, physical: bool) -> str:

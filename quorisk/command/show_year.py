@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -47,8 +46,8 @@ def year(found: Whole, experiment: Experiment, out: Console) -> None:
         causes(found.by_cause, out)
     if not found.scenarios:
         return
-    records = ["records a year"] if any("amount" in row for row in found.scenarios.values()) else []
-    table = show.make_table("scenario", "events a year", "hits", "P(loss) of one", "lost a year", *records, "method")
+    written = ["writing lost a year"] if any("amount" in row for row in found.scenarios.values()) else []
+    table = show.make_table("scenario", "events a year", "hits", "P(loss) of one", "lost a year", *written, "method")
     for name, row in found.scenarios.items():
         solved = row["low"] == row["high"]
         p = "0 (proved)" if row["high"] == 0.0 else numbers.plain(row["p"], 6 if solved else 3) if row["p"] else ""
@@ -58,22 +57,14 @@ def year(found: Whole, experiment: Experiment, out: Console) -> None:
         lost_here = numbers.plain(objects * row["p"]) if row["low"] or solved else bound
         ends = "" if solved else f" {numbers.span(row['low'], row['high'])}"
         happens = f"{row['per_year']:,.12g}", f"{row['hits']:,.12g}"
-        num_records = [_records(row) for _ in records]
-        table.add_row(name, *happens, escape(p + ends), lost_here, *num_records, row["method"])
+        time = say_time(row["writing_s_per_year"]) if "amount" in row else "not known" if row["high"] else "0"
+        time += f": {numbers.plain(row['records_per_year'])} records" if "records_per_year" in row else ""
+        table.add_row(name, *happens, escape(p + ends), lost_here, *(time for _ in written), row["method"])
     out.print(table)
     for name in found.scenarios:
         scenario = experiment.scenarios[name]
         words = [f"{name}: {scenario.about}".rstrip(": "), *scenario.simplifications]
         out.print(escape(" ".join(f"{sentence.rstrip('.')}." for sentence in words)), style="dim", soft_wrap=True)
-
-
-def _records(row: Mapping[str, Any]) -> str:
-    if row["high"] == 0.0:
-        return "0"
-    if "amount" not in row:
-        return "not known"
-    written = f"those of {say_time(row['writing_s_per_year'])}"
-    return numbers.plain(row["records_per_year"]) if "records_per_year" in row else written
 
 
 def causes(rates: Mapping[str, float], out: Console) -> None:
