@@ -2,11 +2,9 @@
 
 import math
 import time
-from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
-from operator import le
 from typing import TYPE_CHECKING, Any
 
 from quorisk.analysis.cluster.joined import (
@@ -28,7 +26,7 @@ from quorisk.analysis.estimate.method import FEW_RUNS, PILOT_RUNS, unknown_outco
 from quorisk.analysis.estimate.stopping import rule_of
 from quorisk.analysis.exact.exact import ExactResult, exact
 from quorisk.analysis.experiment.config import Experiment
-from quorisk.analysis.experiment.grid import GridPoint, by_design
+from quorisk.analysis.experiment.grid import GridPoint, TooLarge, by_design
 from quorisk.analysis.experiment.identity import dotted_values, point_id
 from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.analysis.results import heads
@@ -46,8 +44,6 @@ if TYPE_CHECKING:
 EXACT = "exact"
 MEMORY = 128 << 20
 """Bytes for the chain of a configuration, unless others are given."""
-MOST_TRIES = 2
-"""Number of configurations no larger whose chains did not fit, after which one is not tried: a try takes seconds."""
 PRECISION = 0.01
 """Relative precision of P(any loss) under other figures: a choice flips where designs differ by more."""
 _OF_SIZES = ["wants_losses_per_year", "wants_incident_entries_p99", "wants_write_minutes_lost_per_year"]
@@ -92,8 +88,7 @@ class Weigher:
         """Width of an interval that is enough, by point of the last frame."""
         self._too_large: set[str] = set()
         """Parameters of chains that did not fit, whatever the rates."""
-        self._not_fitting = defaultdict[str | None, list[tuple[int, ...]]](list)
-        """Sizes and faults of those, by scenario, whatever the variant: see MOST_TRIES."""
+        self._not_fitting = TooLarge()
 
     @property
     def num_estimated(self) -> int:
@@ -239,9 +234,8 @@ class Weigher:
         point, runs = alone.points[0], _runs_of(alone, alone.points[0])
         if runs in self._solved:
             return self._solved[runs]
-        sizes, values = _sizes(alone, point), repr(point.point.values)
-        no_larger = sum(all(map(le, each, sizes)) for each in self._not_fitting[point.scenario])
-        too_large = values in self._too_large or no_larger >= MOST_TRIES
+        values, size = repr(point.point.values), point.sizes(alone.model)
+        too_large = values in self._too_large or self._not_fitting.has(point.scenario, size)
         if too_large or not rare.applies(point.point, alone.run):
             return None
         self._in_time()
@@ -249,7 +243,7 @@ class Weigher:
             self._solved[runs] = _solved(exact(alone, self._memory_bytes, data_loss_alone=True))
         except ConfigError:
             self._too_large.add(values)
-            self._not_fitting[point.scenario].append(sizes)
+            self._not_fitting.add(point.scenario, size)
             return None
         return self._solved[runs]
 
@@ -308,15 +302,9 @@ def _rows(experiment: Experiment) -> "pd.DataFrame":
     return pd.DataFrame([_row(experiment, point) for point in experiment.points])
 
 
-def _sizes(experiment: Experiment, point: GridPoint) -> tuple[int, ...]:
-    """Numbers and switches that are no variant, which mostly decide how large a chain is."""
-    values = (point.point.values[each.name] for each in experiment.model.parameters if each.table != "variant")
-    return tuple(int(value) for value in values if isinstance(value, int))
-
-
 def _large_first(experiment: Experiment, points: Sequence[GridPoint]) -> list[GridPoint]:
     """The smallest, which compiles what all need, then the largest first: none of these is left alone at the end."""
-    by_size = sorted(points, key=lambda point: sum(_sizes(experiment, point)))
+    by_size = sorted(points, key=lambda point: sum(point.sizes(experiment.model)))
     return by_size[:1] + by_size[:0:-1]
 
 

@@ -2,7 +2,9 @@
 
 import itertools
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import le
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -39,12 +41,35 @@ class GridPoint(NamedTuple):
         """Its values of the grid's other keys: points whose losses a year add up have the same."""
         return tuple((key, value) for key, value in self.varied.items() if key != SCENARIO)
 
+    def sizes(self, model: Model) -> tuple[int, ...]:
+        """Returns the numbers and switches that are no variant, which mostly decide how large a chain is."""
+        values = (self.point.values[each.name] for each in model.parameters if each.table != "variant")
+        return tuple(int(value) for value in values if isinstance(value, int))
+
     def figure(self, key: str) -> float:
         """Returns the figure of a key of rates.NAME, faults.NAME (a probability) or run.lifetime."""
         table, _, name = key.partition(".")
         if table == "run":
             return self.point.lifetime
         return float(self.point.p_lost(name) if table == "faults" else self.point.rates[name])
+
+
+class TooLarge:
+    """Sizes of configurations whose chains were too large, by scenario. After MOST_TRIES of them, one that is no
+    smaller counts as too large as well, whatever its variant: a try takes seconds."""
+
+    MOST_TRIES = 2
+
+    def __init__(self) -> None:
+        self._sizes = defaultdict[str | None, list[tuple[int, ...]]](list)
+
+    def add(self, scenario: str | None, sizes: tuple[int, ...]) -> None:
+        """Adds the sizes of a configuration whose chain was too large."""
+        self._sizes[scenario].append(sizes)
+
+    def has(self, scenario: str | None, sizes: tuple[int, ...]) -> bool:
+        """Whether a configuration of these sizes is too large by those before it."""
+        return sum(all(map(le, each, sizes)) for each in self._sizes[scenario]) >= self.MOST_TRIES
 
 
 def by_design(points: Iterable[GridPoint]) -> dict[tuple[tuple[str, Any], ...], list[GridPoint]]:

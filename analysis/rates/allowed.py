@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from quorisk.analysis.experiment.config import Experiment
-from quorisk.analysis.experiment.grid import GridPoint, by_design
+from quorisk.analysis.experiment.grid import GridPoint, TooLarge, by_design
 from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.analysis.rates import elasticities
 from quorisk.analysis.rates.draws import PER_YEAR, draw, rows, unknowns, with_values
-from quorisk.analysis.rates.sensitivity import weigh
+from quorisk.analysis.rates.sensitivity import Weighed, weigh
 from quorisk.analysis.statistics.allowed import (
     LEVELS,
     Allowed,
@@ -36,8 +36,10 @@ _CERTAIN = 1e-4
 """F/L at which a head is certain enough."""
 _OPEN = 0.1
 """F/L above which a head says too little."""
-_MEMORY_IF_NONE_LOST = MEMORY // 8
-"""Bytes for a head where neither runs nor a first head found a loss: some 130,000 transitions, about a second."""
+_MEMORY_AT_FIRST = MEMORY // 8
+"""Bytes for a first head: some 130,000 transitions, about a second. It stays at that where no run found a loss."""
+_HOPELESS = 0.5
+"""F of a first head above which a larger one would leave too much open as well."""
 _MOST_STEPS = 1 << 23
 """Steps of a scenario's head times draws that are solved again: below a second."""
 _NUM_CHECKED = 8
@@ -72,13 +74,13 @@ def known(
     if not draws.names:
         return None
     found: list[Design | None] = []
-    unsolved: dict[int, str] = {}
+    unsolved, hopeless = dict[int, str](), TooLarge()
     ends = dict(zip((point.point_id for point in experiment.points), losses, strict=True))
     for points in by_design(experiment.points).values():
         for point in points:
             for key, each in unknowns(experiment, point).items():
                 of.setdefault(each.name, _figure(experiment, point, key, each))
-        design, left = _design(experiment, points, [ends[point.point_id] for point in points], draws)
+        design, left = _design(experiment, points, [ends[point.point_id] for point in points], draws, hopeless)
         unsolved |= {len(found): left} if left is not None else {}
         found.append(design)
         if tell:
@@ -103,7 +105,11 @@ def _per_year(experiment: Experiment, point: GridPoint) -> float:
 
 
 def _design(
-    experiment: Experiment, points: Sequence[GridPoint], ends: Sequence[tuple[float, float]], draws: Draws
+    experiment: Experiment,
+    points: Sequence[GridPoint],
+    ends: Sequence[tuple[float, float]],
+    draws: Draws,
+    hopeless: TooLarge,
 ) -> tuple[Design | None, str | None]:
     """A design's losses; if a scenario that matters is not solved, that scenario's name instead."""
     weights = [_per_year(experiment, point) * high for point, (_, high) in zip(points, ends, strict=True)]
@@ -112,22 +118,35 @@ def _design(
         unknown = unknowns(experiment, point)
         if weight <= _WEIGHTLESS * sum(weights):
             value = np.full(len(draws.levels), (low + high) / 2)
-            part: _Part | None = _Part(value, np.zeros_like(value), {}, len(draws.levels), 1.0)
+            part = _Part(value, np.zeros_like(value), {}, len(draws.levels), 1.0)
         else:
-            part = _part(experiment, point, unknown, draws, MEMORY if low > 0.0 else _MEMORY_IF_NONE_LOST)
-        if part is None:
-            return None, point.scenario or ""
+            head = _head(experiment, point, low > 0.0, hopeless)
+            if head is None:
+                return None, point.scenario or ""
+            part = _part(experiment, point, unknown, draws, head)
         parts.append(_a_year(experiment, point, unknown, draws, part))
     return _summed(experiment, points, parts, draws), None
 
 
-def _part(
-    experiment: Experiment, point: GridPoint, unknown: Mapping[str, Unknown], draws: Draws, memory_bytes: int
-) -> _Part | None:
-    """The losses of a scenario that matters; None if they are not solved."""
-    weighed = weigh(experiment._replace(points=(point,)), memory_bytes, certain=_CERTAIN)
-    if weighed is None or not weighed.solved.lost or weighed.solved.leaves > _OPEN * weighed.solved.lost:
+def _head(experiment: Experiment, point: GridPoint, is_lost: bool, hopeless: TooLarge) -> Weighed | None:
+    """The head of a scenario that matters, which some run lost if `is_lost`; None if it leaves too much open."""
+    alone, sizes = experiment._replace(points=(point,)), point.sizes(experiment.model)
+    if hopeless.has(point.scenario, sizes):
         return None
+    weighed = weigh(alone, _MEMORY_AT_FIRST, certain=_CERTAIN)
+    if weighed and weighed.solved.leaves > _HOPELESS:
+        hopeless.add(point.scenario, sizes)
+        return None
+    if is_lost and not (weighed and weighed.solved.leaves <= _CERTAIN * weighed.solved.lost):
+        weighed = weigh(alone, MEMORY, certain=_CERTAIN)
+    is_open = weighed is None or not weighed.solved.lost or weighed.solved.leaves > _OPEN * weighed.solved.lost
+    return None if is_open else weighed
+
+
+def _part(
+    experiment: Experiment, point: GridPoint, unknown: Mapping[str, Unknown], draws: Draws, weighed: Weighed
+) -> _Part:
+    """The losses of a scenario that matters."""
     mine = {key: each for key, each in unknown.items() if key != PER_YEAR}
     moves = weighed.moves()
     found = elasticities.solve(experiment.model, point.point, moves).elasticities

@@ -90,9 +90,12 @@ class Weighed(NamedTuple):
     head: Head
     solved: Solved
 
-    def moves(self) -> Moves:
-        """Returns the head's steps one by one, which takes as long as the head has taken."""
-        return moves_of(self.head, self.solved.states)
+    def moves(self, solving: Callable[[int, int], None] | None = None) -> Moves:
+        """Returns the head's steps one by one, which takes as long as the head has taken: `solving` is called as by
+        `weigh`, from 0 on."""
+        num = self.head.transitions
+        told = (lambda place, states: solving(num * place // states, num)) if solving else None
+        return moves_of(self.head, self.solved.states, told)
 
 
 def weigh(
@@ -129,17 +132,17 @@ def sensitivity(
     """
     weighed = weigh(experiment, memory_bytes, solving)
     if weighed and weighed.solved.leaves <= rare.CERTAIN * weighed.solved.lost:
-        return _solved(experiment, weighed)
+        return _solved(experiment, weighed, solving)
     counted = _counted(experiment, progress)
     if counted.method == UNKNOWN and weighed and (weighed.solved.lost or weighed.solved.complete):
-        return _solved(experiment, weighed)
+        return _solved(experiment, weighed, solving)
     return counted
 
 
-def _solved(experiment: Experiment, weighed: Weighed) -> Sensitivity:
+def _solved(experiment: Experiment, weighed: Weighed, solving: Callable[[int, int], None] | None) -> Sensitivity:
     model, point = experiment.model, only_point(experiment).point
     head, solved = weighed
-    moves = weighed.moves()
+    moves = weighed.moves(solving)
     found = elasticities.solve(model, point, moves)
     part = rare.parts(model, solved, None)[DATA_LOSS]
     interval = part.interval(estimator_of(experiment.run), 0, 0, 0) if solved.leaves else (solved.lost, solved.lost)

@@ -7,6 +7,7 @@ in the place of r and f, a step of action k that loses m of n members has the od
 f[k, n, m], and a state's odds add up to 1 again: products and quotients of positive numbers alone.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -27,6 +28,8 @@ from quorisk.kernels.states.successors import ANY_COST, successors
 
 MOVE_BYTES = 32
 """Bytes of a move, its share of the memory for solving included."""
+_STATES_AT_ONCE = 1 << 13
+"""States between two calls of `progress`: a small part of a second."""
 
 
 class Moves(NamedTuple):
@@ -62,14 +65,18 @@ class Moves(NamedTuple):
         return np.arange(len(self.chain.ends)) == self.outside
 
 
-def moves_of(head: Head, num_states: int) -> Moves:
-    """Lists the steps of a head, which has `num_states` states."""
+def moves_of(head: Head, num_states: int, progress: Callable[[int, int], None] | None = None) -> Moves:
+    """Lists the steps of a head, which has `num_states` states. `progress` is called with the number of states whose
+    steps are listed, and with that of all."""
     first, room = np.zeros(num_states + 3, np.int64), 2 * head.transitions + 2 * MOST_SUCCESSORS
     columns = [np.empty(room, kind) for kind in (np.int32, np.float64, np.int16, np.int8, np.int8)]
     place, end, status = 0, 0, ENDED
     while place < num_states:
+        if progress:
+            progress(place, num_states)
         given = head.successors, head.kept, head.arrays, first, *columns
-        status, place, end = _list_moves(*given, place, num_states, end)
+        until = min(place + _STATES_AT_ONCE, num_states)
+        status, place, end = _list_moves(*given, place, until, num_states, end)
         if status == FULL:
             columns = [np.concatenate([each[:end], np.empty_like(each)]) for each in columns]
     first[num_states + 1 :] = end
@@ -103,14 +110,14 @@ def lost_and_left(moves: Moves, chain: Chain) -> tuple[float, float]:
 
 @kept
 @njit(nogil=True, error_model="numpy")
-def _list_moves(given, stored, arrays, first, target, p, action, size, lost, place, num_states, end):
-    """Writes the moves of states `place` and on. Returns why it stopped, the next state, and the number of moves.
+def _list_moves(given, stored, arrays, first, target, p, action, size, lost, place, until, num_states, end):
+    """Writes the moves of states `place` to `until`. Returns why it stopped, the next state, and the number of moves.
 
     A state with no path followed yet has none: a run that comes to it is outside.
     """
     steps, rows, rates, here = given.steps, given.rows, given.odds.rates, in_memory((given, stored))
     outside = num_states + 1
-    while place < num_states:
+    while place < until:
         if end + MOST_SUCCESSORS + 1 > len(p):
             return FULL, place, end
         first[place] = end

@@ -28,11 +28,13 @@ def estimate_bar(num_runs: int) -> Iterator[tuple[Callable[[int], None], Callabl
     with the number of their transitions so far, and the most that there may be.
     """
     with _progress() as bar:
-        runs = bar.add_task("preparing; the first time, code is compiled", total=num_runs, what="runs")
-        paths = bar.add_task("solving the likeliest paths", total=None, visible=False, what="transitions")
+        preparing = "preparing; the first time, code is compiled"
+        runs = bar.add_task(preparing, total=num_runs, what="runs")
+        paths = bar.add_task("", total=None, visible=False, what="transitions")
 
         def solving(transitions: int, most: int) -> None:
-            bar.update(paths, total=most, completed=min(transitions, most), visible=True)
+            what = "solving the likeliest paths" if transitions else preparing
+            bar.update(paths, description=what, total=most, completed=min(transitions, most), visible=True)
             bar.reset(runs, visible=False, description="")
 
         def ended(num: int) -> None:

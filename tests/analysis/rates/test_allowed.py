@@ -127,22 +127,41 @@ def test_draws_at_which_much_leaves_the_head_widen_no_others(monkeypatch):
     assert truth.high * (1 - 1e-9) < design.high < 2.0 * truth.high
 
 
-def test_a_head_gets_an_eighth_of_the_memory_where_no_run_was_lost(monkeypatch):
-    """It was given as much as any, and took most of the time of `recommend` to find that nothing is known. What a small
-    head tells is the same."""
-    of, given = experiment(scenarios={}), list[int]()
+def leaving(monkeypatch, leaves):
+    """The memory that each head is given; all leave this much open."""
+    given = list[int]()
 
     def counted(of, memory_bytes, **more):
         given.append(memory_bytes)
-        return weigh(of, memory_bytes, **more)
+        found: Any = weigh(of, memory_bytes, **more)
+        return found._replace(solved=found.solved._replace(leaves=leaves(found.solved)))
 
     monkeypatch.setattr(allowed, "weigh", counted)
+    return given
+
+
+def test_a_head_gets_an_eighth_of_the_memory_and_all_of_it_where_a_run_was_lost(monkeypatch):
+    """All were given as much, and took most of the time of `recommend` to find that nothing is known."""
+    of = experiment(scenarios={})
     [(p, _)] = losses(of)
+    given = leaving(monkeypatch, lambda solved: 2 * allowed._CERTAIN * solved.lost)
     found: list[Any] = [allowed.known(of, [(low, p)], 8) for low in (0.0, p)]
     [unseen], [seen] = (each.designs for each in found)
-    assert given == [allowed.MEMORY // 8, allowed.MEMORY]
+    assert given == [allowed.MEMORY // 8, allowed.MEMORY // 8, allowed.MEMORY]
     assert unseen.as_json() == seen.as_json()
     assert unseen.median > 0.0
+    certain = leaving(monkeypatch, lambda solved: 0.0)
+    assert allowed.known(of, [(p, p)], 8)
+    assert certain == [allowed.MEMORY // 8]
+
+
+def test_a_scenario_is_not_tried_again_where_two_heads_no_larger_left_most_open(monkeypatch):
+    of = experiment(scenarios={}, grid={"rates.client_closes_ledger_success": ["1 / 1 h", "1 / 2 h", "1 / 3 h"]})
+    ends, given = losses(of), leaving(monkeypatch, lambda solved: 0.6)
+    found: Any = allowed.known(of, ends, 8)
+    assert given == [allowed.MEMORY // 8] * 2
+    assert found.designs == [None] * 3
+    assert set(found.unsolved) == {0, 1, 2}
 
 
 def test_a_scenario_without_weight_is_left_as_it_is():

@@ -45,6 +45,18 @@ def test_the_steps_of_a_head_add_up_to_it(name, cost):
     assert np.isin(np.round(odds, 12), (0.0, 1.0)).all()
 
 
+def test_it_is_told_how_far_the_listing_is_which_changes_no_step(monkeypatch):
+    head: Any = grown("compaction", WHOLE)
+    num, told = head.solve().states, list[tuple[int, int]]()
+    at_once = moves_of(head, num)
+    monkeypatch.setattr("quorisk.kernels.states.moves._STATES_AT_ONCE", 10)
+    found = moves_of(head, num, lambda *each: told.append(each))
+    assert len(told) > 2
+    assert told == [(place, num) for place in range(0, num, 10)]
+    for one, other in zip(found[2:6], at_once[2:6], strict=True):
+        assert np.array_equal(one, other)
+
+
 @pytest.mark.parametrize("name", PROBLEMS)
 @pytest.mark.parametrize("cost", [1, WHOLE])
 def test_a_head_under_other_rates_is_that_of_the_other_point(name, cost):
