@@ -17,8 +17,6 @@ from quorisk.say import choose, numbers, text
 from quorisk.say.colours import FAINT, INK
 
 _TITLE = "Losses, latency, storage, and writes that stop"
-STOPS = "stops"
-"""Group id of crosses on designs whose writes stop at a restart."""
 LATENCY, STORED = "write_p99_ms", "stored"
 UPPER_BOUND, PROVED, FRONTIER, ALLOWED = "upper bound", "proved", "frontier", "allowed"
 """Group ids: marks of designs without a loss in their runs, marks of those proved to lose nothing, rings around designs
@@ -26,8 +24,8 @@ that no other beats, and bars of what the rates allow."""
 _OTHERS = Style("#8a949e", ".")
 _ARROW, _MOST_OTHERS = 0.6, 40
 """End of an upper bound's arrow, as a part of the bound; the most designs without a name that have a mark."""
-_SIZE, _A_COPY, _RING, _CROSS = 3.0, 1.5, 6.0, 3.0
-"""Points of a mark's diameter: of any, more for each copy stored, and more for the ring around it and for a cross."""
+_SIZE, _A_COPY, _RING = 3.0, 1.5, 6.0
+"""Points of a mark's diameter: of any, more for each copy stored, and more for the ring around it."""
 _TARGET: dict[str, Any] = {"color": INK, "linewidth": 1.2, "linestyle": (0, (4, 2))}
 
 
@@ -58,8 +56,6 @@ def frontier(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
     for design in _named(found):
         x, size = design.worst[across], _SIZE + _A_COPY * design.worst[STORED]
         _mark(axes, design, x, floor, look(design, target), size)
-        if design.stops_writes:
-            axes.plot(x, _height(design, floor), "x", color=INK, markersize=size + _CROSS, gid=STOPS, zorder=5)
         if not any(_beats(other, design, across) for other in found):
             ring: dict[str, Any] = {"color": INK, "mfc": "none", "markersize": size + _RING, "linewidth": 0.8}
             axes.plot(x, _height(design, floor), "o", gid=FRONTIER, **ring)
@@ -151,13 +147,11 @@ def caption(rows: pd.DataFrame, found: Sequence[Design]) -> str:
     ]
     if verdict.has_targets(list(found), float(rows["target"].iloc[0])):
         said.append(
-            "Circles and plus signs meet the targets, crosses lose too much, squares miss another one, diamonds are "
-            "undecided."
+            "Circles meet the targets, plus signs do so but stop writes at any restart, crosses lose too much, squares "
+            "miss another one, diamonds are undecided."
         )
     if any(each.worst.get("allowed_high", 0.0) > 0.0 for each in found):
         said.append("Wide, pale bars: 90 % of what is known of the rates allows this.")
-    if any(each.stops_writes for each in _named(found)):
-        said.append("Crossed: any restart stops some of its writes.")
     if any(each.is_proved for each in found):
         said.append("On grey ground: proved to lose nothing.")
     if len(_named(found)) < len(found):
