@@ -118,7 +118,8 @@ def _message(m: spec.Message) -> Message:
 def _label(m: spec.Message) -> str:
     match m:
         case spec.RequestVoteRequest():
-            return f"term {m.mterm}: vote for me, my log ends at {m.mlastLogIndex} of term {m.mlastLogTerm}"
+            log = f"ends at {m.mlastLogIndex} of term {m.mlastLogTerm}" if m.mlastLogIndex else "is empty"
+            return f"term {m.mterm}: vote for me, my log {log}"
         case spec.RequestVoteResponse():
             return f"term {m.mterm}: {'my vote' if m.mvoteGranted else 'not my vote'}"
         case spec.AppendEntriesRequest():
