@@ -89,7 +89,8 @@ def _stack(axes: Axes, parts: Mapping[str, Sequence[Part]], of: str) -> None:
     names, rest = _told_apart(parts)
     left = np.zeros(len(parts))
     for name, (face, hatch) in zip(names, _LOOKS, strict=False):
-        share = np.array([_of(each, rest if name == THE_REST else (name,)) for each in parts.values()])
+        these = rest if name == THE_REST else [name]
+        share = np.array([math.fsum(part.share for part in each if part.of in these) for each in parts.values()])
         look: dict[str, Any] = {"color": face, "hatch": hatch, "edgecolor": INK, "linewidth": 0.5}
         axes.barh(range(len(parts)), share, 0.7, left, label=name, **look)
         left += share
@@ -111,10 +112,6 @@ def _told_apart(parts: Mapping[str, Sequence[Part]]) -> tuple[list[str], list[st
     if len(names) <= len(_LOOKS):
         return names, []
     return [*names[: len(_LOOKS) - 1], THE_REST], names[len(_LOOKS) - 1 :]
-
-
-def _of(parts: Sequence[Part], names: Sequence[str]) -> float:
-    return math.fsum(part.share for part in parts if part.of in names)
 
 
 def caption(rows: pd.DataFrame) -> str:

@@ -20,7 +20,8 @@ def hint(source: str, error: str) -> str:
     found = _KEY.match(lines[number - 1])
     if not found:
         return ""
-    key, above = found[1], [_KEY.match(line) for line in lines[_table(lines, number) : number - 1]]
+    table = max((i for i, line in enumerate(lines[: number - 1]) if line.lstrip().startswith("[")), default=0)
+    key, above = found[1], [_KEY.match(line) for line in lines[table : number - 1]]
     others = [other[1] for other in above if other]
     if key in others:
         return f"; {key} is set twice"
@@ -30,8 +31,3 @@ def hint(source: str, error: str) -> str:
         if shorter.startswith(f"{longer}."):
             return f'; a key with dots in it takes quotes beside {longer}: "{shorter}" = ...'
     return ""
-
-
-def _table(lines: list[str], number: int) -> int:
-    """The line on which the table begins that a line is in, counted from 0."""
-    return max((i for i, line in enumerate(lines[: number - 1]) if line.lstrip().startswith("[")), default=0)

@@ -16,7 +16,7 @@ from quorisk.kernels.cluster.draws import SIZES, YEARS, begin, below, exponentia
 from quorisk.kernels.cluster.fate import Down, compiled, fate, kinds_of, room_for
 from quorisk.kernels.cluster.history import Repair, nodes_up, share_missing
 from quorisk.kernels.cluster.placement import law_of
-from quorisk.kernels.cluster.setting import NODE, RACK, Cluster, Event, units
+from quorisk.kernels.cluster.setting import NODE, RACK, Cluster, units
 from quorisk.kernels.cluster.sizes import BINS, IN_ENTRIES, IN_LEDGERS, bin_of, draw_size
 from quorisk.kernels.cluster.ticks import p_lost
 from quorisk.kernels.errors import RunError
@@ -186,24 +186,20 @@ def _rates(cluster: Cluster) -> Rates:
         sizes = cluster.scopes_of(event)
         for j, nodes in enumerate((max(sizes), min(sizes))):
             at_most[i, j, :nodes] = np.cumsum(p_lost(nodes, event.p_lost, np.arange(nodes)))
+    some = [(each.first, each.nodes) if each.scope == NODE and each.nodes else (0, cluster.nodes) for each in events]
     single = 0.0 if cluster.is_ageing else cluster.nodes * cluster.node_loss
     often = np.cumsum([event.per_year * sum(cluster.scopes_of(event).values()) for event in events], dtype=np.float64)
     return Rates(
         (float(often[-1]) if events else 0.0) + single,
         often,
         np.array([event.scope == RACK for event in events], np.bool_),
-        np.array([_some(cluster, event) for event in events], np.int64).reshape(-1, 2),
+        np.array(some, np.int64).reshape(-1, 2),
         np.array([event.takes_writers for event in events], np.bool_),
         np.array([event.is_common for event in events], np.bool_),
         at_most,
         np.array(cluster.rack_starts, np.int64),
         cluster.rack_sizes[large],
     )
-
-
-def _some(cluster: Cluster, event: Event) -> tuple[int, int]:
-    """The first of the nodes that an event may happen to, and how many they are."""
-    return (event.first, event.nodes) if event.scope == NODE and event.nodes else (0, cluster.nodes)
 
 
 def _room_for_losses(cluster: Cluster, warm_up: float) -> Losses:

@@ -1,6 +1,6 @@
 """Machine code for expressions: one value of 64 bits, or one in each of several lanes as narrow as the values allow."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from llvmlite import ir
@@ -110,43 +110,35 @@ class Emitter:
         cone = [n for n in demand.in_order([guarded]) if n.id not in self.values]
         if self.lanes > 1 or sum(n.op != "leaf" for n in cone) < _WORTH_A_BRANCH:
             return builder.select(self.flag(chosen), self.get(guarded, width), zero)
-        flag = self.flag(chosen)
-        for n in cone:  # loaded before the branch, as others may need it
-            if n.op == "leaf":
-                self._value(n)
-        before = self.values.copy(), self.converted.copy()
-        start, inside, after = builder.block, builder.append_basic_block(), builder.append_basic_block()
-        builder.cbranch(flag, inside, after)
-        builder.position_at_end(inside)
-        value, end = self.get(guarded, width), builder.block
-        builder.branch(after)
-        builder.position_at_end(after)
-        self.values, self.converted = before
-        result = builder.phi(self.kind(width))
-        result.add_incoming(value, end)
-        result.add_incoming(zero, start)
-        return result
+        return self._branched(self.flag(chosen), [(guarded, width, zero)])[0]
 
     def _choose_together(self, selects: list[Node]) -> None:
         """Emits these choices of one condition with a branch around their first arms."""
-        builder, flag = self.builder, self.flag(selects[0].args[0])
-        others = [self.get(node.args[2], self.widths[node.id]) for node in selects]
-        for node in demand.in_order([node.args[1] for node in selects]):
+        flag, widths = self.flag(selects[0].args[0]), [self.widths[node.id] for node in selects]
+        arms = [
+            (node.args[1], width, self.get(node.args[2], width)) for node, width in zip(selects, widths, strict=True)
+        ]
+        for node, value in zip(selects, self._branched(flag, arms), strict=True):
+            self.values[node.id] = value
+
+    def _branched(self, flag: Any, arms: Sequence[tuple[Any, int, Any]]) -> list[Any]:
+        """Emits a branch around expressions, each with its width and the value that takes its place without `flag`."""
+        for node in demand.in_order([value for value, _, _ in arms]):  # loaded before, as others may need it
             if node.op == "leaf":
                 self._value(node)
-        before = self.values.copy(), self.converted.copy()
+        builder, before = self.builder, (self.values.copy(), self.converted.copy())
         start, inside, after = builder.block, builder.append_basic_block(), builder.append_basic_block()
         builder.cbranch(flag, inside, after)
         builder.position_at_end(inside)
-        chosen, end = [self.get(node.args[1], self.widths[node.id]) for node in selects], builder.block
+        values, end = [self.get(value, width) for value, width, _ in arms], builder.block
         builder.branch(after)
         builder.position_at_end(after)
         self.values, self.converted = before
-        for node, value, other in zip(selects, chosen, others, strict=True):
-            result = builder.phi(self.kind(self.widths[node.id]))
+        results = [builder.phi(self.kind(width)) for _, width, _ in arms]
+        for result, value, (_, _, other) in zip(results, values, arms, strict=True):
             result.add_incoming(value, end)
             result.add_incoming(other, start)
-            self.values[node.id] = result
+        return results
 
     def _shl(self, node: Node, width: int) -> Any:
         amount = node.args[1]

@@ -271,14 +271,7 @@ def _product_bits(a_may: int, b_may: int, otherwise: int) -> int:
 
 
 def _shl(a: Any, b: Any) -> Any:
-    if is_constant(b, 0) or is_constant(a, 0):
-        return a
-    if not isinstance(b, Node):
-        if not 0 <= b < 64:
-            return 0
-        if a.op == "shl" and not isinstance(a.args[1], Node) and a.args[1] + b < 64:
-            return make("shl", a.args[0], a.args[1] + b)
-    elif is_constant(a, 1):
+    if isinstance(b, Node) and is_constant(a, 1):
         if b.power is not None:
             return b.power
         for place, rest in (b.args, b.args[::-1]) if b.op in ("add", "or") else ():
@@ -288,18 +281,18 @@ def _shl(a: Any, b: Any) -> Any:
                     return make("shl", place.power, rest)
                 if not isinstance(rest, Node):
                     return make("shr", place.power, -rest)
-    return _shifted("shl", a, b)
+    return _shift("shl", a, b)
 
 
-def _shr(a: Any, b: Any) -> Any:
+def _shift(op: str, a: Any, b: Any) -> Any:
     if is_constant(b, 0) or is_constant(a, 0):
         return a
     if not isinstance(b, Node):
         if not 0 <= b < 64:
             return 0
-        if a.op == "shr" and not isinstance(a.args[1], Node) and a.args[1] + b < 64:
-            return make("shr", a.args[0], a.args[1] + b)
-    return _shifted("shr", a, b)
+        if a.op == op and not isinstance(a.args[1], Node) and a.args[1] + b < 64:
+            return make(op, a.args[0], a.args[1] + b)
+    return _shifted(op, a, b)
 
 
 def _shifted(op: str, a: Any, b: Any) -> Any:
@@ -369,7 +362,7 @@ _MAKERS: dict[str, Callable[[Any, Any], Any]] = {
     "sub": _sub,
     "mul": _mul,
     "shl": _shl,
-    "shr": _shr,
+    "shr": lambda a, b: _shift("shr", a, b),
     "div": _div,
     "less": _less,
     "equal": lambda a, b: _equal("equal", a, b),

@@ -13,17 +13,7 @@ from typing import NoReturn, TextIO
 from typer.exceptions import TyperException
 
 from quorisk.analysis.experiment.characters import is_control, one_line
-from quorisk.command import (  # noqa: F401  # their verbs
-    ask,
-    begin,
-    cluster,
-    decide,
-    depends,
-    from_data,
-    grids,
-    measure,
-    museum,
-)
+from quorisk.command import ask, begin, cluster, decide, depends, from_data, grids, measure, museum  # noqa: F401
 from quorisk.command.app import app, by_option
 from quorisk.command.interrupted import INTERRUPTED, interrupted
 from quorisk.kernels.errors import ConfigError, QuoriskError
