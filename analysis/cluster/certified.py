@@ -11,14 +11,7 @@ from quorisk.analysis.statistics.intervals import bernstein
 from quorisk.kernels.cluster.bounds import ENTRIES, INCIDENTS
 from quorisk.kernels.cluster.draws import SHARES
 from quorisk.kernels.cluster.setting import AFTER, SINGLES, Cluster
-from quorisk.kernels.cluster.shares import (
-    LATE,
-    NOT_FIRST,
-    SHARE,
-    SHARE_SQUARED,
-    Shares,
-    draw,
-)
+from quorisk.kernels.cluster.shares import LATE, NOT_FIRST, SHARE, SHARE_SQUARED, Shares, draw
 from quorisk.kernels.cluster.sizes import IN_ENTRIES, Sizes, no_sizes
 from quorisk.kernels.cluster.strata import Row, Strata, strata
 

@@ -18,14 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from quorisk.analysis.decision.latency import (
-    BUILT_IN,
-    Delay,
-    Measured,
-    RoundTrip,
-    lognormal,
-    pareto_exponential,
-)
+from quorisk.analysis.decision.latency import BUILT_IN, Delay, Measured, RoundTrip, lognormal, pareto_exponential
 from quorisk.analysis.experiment.keys import check_known, number, show
 from quorisk.analysis.experiment.tables import CALLED
 from quorisk.kernels.errors import ConfigError

@@ -10,25 +10,9 @@ from typing import Any
 from llvmlite import ir
 
 from quorisk.kernels.engines.lanes.parts.choice import Choice
-from quorisk.kernels.engines.lanes.parts.draws import (
-    draw,
-    draw_beside,
-    draw_choice,
-    loss_at,
-    only_if,
-)
+from quorisk.kernels.engines.lanes.parts.draws import draw, draw_beside, draw_choice, loss_at, only_if
 from quorisk.kernels.engines.lanes.parts.rows import scratch_words
-from quorisk.kernels.engines.lanes.plan import (
-    NAME,
-    REDO,
-    Limits,
-    Plan,
-    counted_steps,
-    doom,
-    lane,
-    packed,
-    row_words,
-)
+from quorisk.kernels.engines.lanes.plan import NAME, REDO, Limits, Plan, counted_steps, doom, lane, packed, row_words
 from quorisk.kernels.model import LOST, UNFINISHED, Model, fault_kinds
 from quorisk.kernels.ops import popcount
 from quorisk.kernels.tracing import demand
