@@ -125,8 +125,7 @@ def _design(
     scale = np.maximum(np.abs(moved), _LEAST_REACH) / far
     at = np.log(np.vstack([around, drawn]) / given) * scale
     hazards = np.exp(_between(at, solved)[len(around) :])
-    misses = _between(at[: len(solved)], solved[:-_NUM_CHECKED]) - solved  # of values that it is not drawn through
-    factor = float(np.exp(np.abs(misses).max()))
+    factor = _factor(at[: len(solved)], solved)
     low, middle, high = (float(each) for each in np.quantile(hazards, (LEVELS[0], 0.5, LEVELS[1])))
     powers = dict(zip(of, (moved / far).tolist(), strict=True))
     of_known = {name: figure.known for name, figure in of.items()}
@@ -158,3 +157,8 @@ def _between(at: np.ndarray, solved: np.ndarray) -> np.ndarray:
     places, first = np.unique(at[: len(solved)], axis=0, return_index=True)
     rest = RBFInterpolator(places, solved[first], kernel="cubic")(at[len(solved) :])
     return np.concatenate([solved, rest])
+
+
+def _factor(at: np.ndarray, solved: np.ndarray) -> float:
+    """Largest factor by which interpolation from the other values misses the last ones."""
+    return float(np.exp(np.abs(_between(at, solved[:-_NUM_CHECKED]) - solved).max()))
