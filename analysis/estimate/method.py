@@ -27,14 +27,15 @@ from quorisk.kernels.states import lumped
 from quorisk.kernels.states.exits import Exits, exits_of, from_exits
 from quorisk.kernels.states.head import Solved
 
-PILOT_RUNS = 1 << 17
-"""Runs of the pilot, by whose losses `auto` chooses; it counts where an experiment has fewer runs in all."""
+FEWEST_PILOT_RUNS, PILOT_RUNS = 25_000, 1 << 17
+"""Fewest and most runs of the pilot, by whose losses `auto` chooses; it counts if an experiment has fewer in all."""
 FEW_RUNS = 20_000
 """Runs for outcomes and steps, where a head may give losses as closely as is enough."""
 ENOUGH_LOSSES = 30
 """Losses among the pilot's runs from which losses are not rare, and counting them is best."""
-MOST_CUT_OFF = PILOT_RUNS // 1000
-"""Most of the pilot's runs that `run.max_steps` may cut off where losses are rare: more would decide, not losses."""
+MOST_CUT_OFF = 1 / 1000
+"""Largest part of the pilot's runs that `run.max_steps` may cut off where losses are rare: more would decide, not
+losses."""
 TAIL = 1 << 41
 """Offset of the numbers of runs from exits: they share no random numbers with any run from the beginning."""
 HEAD_BYTES = 1 << 30
@@ -88,9 +89,7 @@ def pilot_runs(point: Point, run: RunSettings) -> int:
     """Returns the number of runs after which it is decided whether losses are rare; 0 if losses are counted anyway."""
     if run.method == "count" or not rare.applies(point, run):
         return 0
-    if run.method == "auto":
-        return PILOT_RUNS if run.runs >= PILOT_RUNS else 0
-    return min(run.runs, PILOT_RUNS)
+    return min(run.runs, PILOT_RUNS) if run.method != "auto" or run.runs >= FEWEST_PILOT_RUNS else 0
 
 
 def counts(run: RunSettings) -> bool:
@@ -104,7 +103,7 @@ def is_rare(run: RunSettings, losses: int, hidden: int) -> bool:
     Where `run.max_steps` cuts off many runs the question is about runs cut off, and a head's are not: `auto` counts.
     A few are no matter: upper ends count those from the exits as lost.
     """
-    return run.method != "auto" or (losses < ENOUGH_LOSSES and hidden <= MOST_CUT_OFF)
+    return run.method != "auto" or (losses < ENOUGH_LOSSES and hidden <= MOST_CUT_OFF * min(run.runs, PILOT_RUNS))
 
 
 def judged(outcomes: Mapping[str, int], broken: Mapping[str, int], run: RunSettings) -> tuple[int, int]:

@@ -277,8 +277,9 @@ def test_as_many_runs_start_from_exits_as_a_design_s_year_or_a_number_needs(load
 def test_where_many_runs_are_cut_off_auto_counts(load):
     run = load("run.method=auto", "run.runs=1_000_000").run
     assert method.is_rare(run, 0, 0)
-    assert method.is_rare(run, 0, method.MOST_CUT_OFF)
-    assert not method.is_rare(run, 0, method.MOST_CUT_OFF + 1)
+    for asked, most in ((run, method.PILOT_RUNS // 1000), (run._replace(runs=25_000), 25)):
+        assert method.is_rare(asked, 0, most)
+        assert not method.is_rare(asked, 0, most + 1)
     assert method.is_rare(run._replace(method="head"), 10**6, 1)
     assert math.isinf(run.precision)
 

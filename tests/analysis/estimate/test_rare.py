@@ -49,6 +49,7 @@ def test_every_interval_holds_the_exact_answer(asked, most, monkeypatch):
         monkeypatch.setattr(rare, "FEWEST_TRANSITIONS", most)
         monkeypatch.setattr(rare, "STEPS_A_TRANSITION", 1 << 40)
     monkeypatch.setattr(method, "PILOT_RUNS", 10_000)
+    monkeypatch.setattr(method, "FEWEST_PILOT_RUNS", 10_000)
     for rates in RATES:
         given = experiment(f"run.method={asked}", **rates)
         found = estimate.estimate(given, 2, memory_bytes=MEMORY)
@@ -60,6 +61,13 @@ def test_every_interval_holds_the_exact_answer(asked, most, monkeypatch):
         assert most == 300 or found.data_loss.high < 2 * truth.data_loss.p
         for name in found.data_loss_invariants:
             assert found.invariants[name].low <= truth.invariants[name].p <= found.invariants[name].high
+
+
+@pytest.mark.parametrize(("runs", "has_head"), [(24_999, False), (25_000, True)])
+def test_a_few_runs_that_lose_nothing_are_enough_for_a_head(runs, has_head):
+    found = estimate.estimate(experiment(f"run.runs={runs}", **RATES[-1]), 2)
+    assert (found.head is not None) is has_head
+    assert (found.data_loss.high < 1e-6) is has_head
 
 
 def test_what_is_not_data_loss_is_counted_in_the_first_runs(monkeypatch):
