@@ -129,7 +129,7 @@ def lost_entries(rates, entries, inflight, warm_up):
 
 @njit
 def losses(seed, runs, rates, entries, inflight, warm_up):
-    """Of so many runs those that lose something, and the entries lost."""
+    """Number of runs, of so many, that lose something, and of entries lost."""
     np.random.seed(seed)
     lossy = total = 0
     for _ in range(runs):

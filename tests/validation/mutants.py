@@ -24,7 +24,7 @@ class Mutant(NamedTuple):
 
     file: str
     right: str
-    """What the file has, once."""
+    """The code as it is, which the file has once."""
     wrong: str
     tests: str
 

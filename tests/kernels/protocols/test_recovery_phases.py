@@ -65,7 +65,7 @@ def broken(states: set[State], k: bookkeeper.Constants) -> set[str]:
 
 
 def endings(states: set[State]) -> set[Any]:
-    """What the metadata say of closed ledgers, what bookies have of them, and what the writer has acknowledged."""
+    """The closed ledgers: the metadata about them, the entries on bookies, and what the writer acknowledged."""
     return {
         (s.meta_last_entry, s.meta_fragments, s.b_entries, s.clients[0].status, s.clients[0].lac)
         for s in states
