@@ -108,3 +108,9 @@ def test_designs_that_lost_nothing_are_not_told_apart_rather_than_tied():
     assert other.tie(first) == "a tie in losses"
     [first, other] = made([30, 300])
     assert other.tie(first) == ""
+
+
+def test_what_is_said_of_a_design_has_a_shape_of_its_own():
+    """In grey, colours do not tell them apart."""
+    shapes = [shape for shape, _ in ranking._SHAPES.values()]
+    assert len({*shapes}) == len(shapes)
