@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from quorisk.analysis.rates.metrics import METRICS
 from quorisk.kernels.model import MESSAGE_LOSS, Model, Parameter, needed
 from quorisk.kernels.protocols import evidence
+from quorisk.kernels.protocols.cluster_settings import Setting
 from quorisk.kernels.protocols.evidence import Evidence, Kind
-from quorisk.kernels.protocols.settings import Setting
 
 
 def of_parameters(settings: Sequence[Setting], model: Model, cluster: str) -> str:

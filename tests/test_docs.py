@@ -11,6 +11,7 @@ from quorisk.analysis.cluster import answer
 from quorisk.analysis.experiment.config import load
 from quorisk.command import app
 from quorisk.command import main as _  # noqa: F401  # the verbs
+from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.protocols import registry
 from quorisk.say import numbers
 from tests import doc_tables
@@ -68,6 +69,14 @@ def test_settings_are_those_of_the_protocols_and_their_keys_exist(name, cluster)
     named = {key for each in settings for key in re.findall(r"`(\w+\.\w+)`", each.key)}
     assert named
     assert named <= keys | {f"faults.{each.name}" for each in model.probabilities} | {"latency.cut_ms"}
+
+
+@pytest.mark.parametrize("malformed", ['[[settings]]\nname = "acks"\n', "settings = "])
+def test_malformed_settings_of_a_protocol_are_named(malformed, tmp_path, monkeypatch):
+    (tmp_path / "settings.toml").write_text(malformed)
+    monkeypatch.setattr(registry, "_part", lambda *given: str(tmp_path / "__init__.py"))
+    with pytest.raises(ConfigError, match=r"protocol = 'ours': .*settings\.toml: "):
+        registry.settings("ours")
 
 
 @pytest.mark.parametrize(("name", "cluster"), [("kraft", "Kafka"), ("bookkeeper", "BookKeeper")])

@@ -13,7 +13,7 @@ from quorisk.analysis.experiment.known import Stated, is_stated, stated
 from quorisk.analysis.experiment.tables import CALLED, READERS
 from quorisk.analysis.statistics.known import Known
 from quorisk.kernels.errors import ConfigError
-from quorisk.kernels.protocols.settings import Setting
+from quorisk.kernels.protocols.cluster_settings import Setting
 
 _QUANTITY = re.compile(r"(?!0[xob])[\d._eE+-]++ *(?:[/%]|[^\W\d_])[\w ./%()+-]*")
 """A number that something follows: a unit."""

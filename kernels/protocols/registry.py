@@ -2,12 +2,13 @@
 
 Quorisk's own are the packages in this folder. Others are packages of installed distributions that name them as entry
 points of the group `quorisk.protocols`. A protocol's package has its `MODEL`, its words in the module `story`, and in
-the module `cases` what to try it on. It may have modules `settings`, `promises`, `few_copies`, `unflushed`,
-`of_cluster` and `evidence` (see docs/adding-a-protocol.md).
+the module `cases` what to try it on. It may have modules `promises`, `few_copies`, `unflushed`, `of_cluster` and
+`evidence`, and a file `settings.toml` (see docs/adding-a-protocol.md).
 """
 
 import hashlib
 import reprlib
+import tomllib
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
@@ -21,12 +22,12 @@ from quorisk.kernels import declared
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import Model
 from quorisk.kernels.protocols.cases import Cases
+from quorisk.kernels.protocols.cluster_settings import Setting
 from quorisk.kernels.protocols.evidence import Evidence
 from quorisk.kernels.protocols.promises import FewCopies, Promises
-from quorisk.kernels.protocols.settings import Setting
 from quorisk.kernels.telling import Teller
 
-TOLD = ("story", "cases", "settings", "promises", "few_copies", "unflushed", "evidence", "of_cluster")
+TOLD = ("story", "cases", "promises", "few_copies", "unflushed", "evidence", "of_cluster")
 """Modules of a protocol's package that describe it, and that no run depends on."""
 GROUP = "quorisk.protocols"
 """Entry points of this group are packages of protocols, by the protocols' names."""
@@ -78,8 +79,15 @@ def cases(name: str) -> Cases:
 
 
 def settings(name: str) -> tuple[Setting, ...]:
-    """Returns a cluster's settings and their keys; empty if the protocol has none. Raises ConfigError as `load`."""
-    return _part(name, "SETTINGS", "settings") if _has(name, "settings") else ()
+    """Returns a cluster's settings and their keys, from `settings.toml` in the protocol's package; empty if the
+    protocol has none. Raises ConfigError if that file is malformed."""
+    file = Path(_part(name, "__file__")).with_name("settings.toml")
+    try:
+        return tuple(Setting(**each) for each in tomllib.loads(file.read_text("utf-8")).get("settings", ()))
+    except FileNotFoundError:
+        return ()
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"protocol = {name!r}: {file}: {error}") from error
 
 
 def promises(name: str) -> Promises | None:

@@ -2,10 +2,10 @@
 
 from quorisk.kernels.model import action
 from quorisk.kernels.ops import where
+from quorisk.kernels.protocols.cluster_settings import LOG_FLUSH_INTERVAL_MS
 from quorisk.kernels.protocols.kafka.layout import presiding, quorum_leader, truncate
 from quorisk.kernels.protocols.kafka.replication import controller_shrink_isr
 from quorisk.kernels.protocols.rows import gathered, nonempty, row, with_row
-from quorisk.kernels.protocols.settings import LOG_FLUSH_INTERVAL_MS
 
 
 def replica_flushes_enabled(state, params):

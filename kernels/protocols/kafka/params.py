@@ -3,9 +3,9 @@
 from typing import NamedTuple
 
 from quorisk.kernels.model import Condition, Parameter, switch
+from quorisk.kernels.protocols.cluster_settings import FLUSHED_AFTER, LOG_FLUSH_INTERVAL_MESSAGES
 from quorisk.kernels.protocols.kafka.layout import MAX_EPOCHS, MAX_RECORDS, MAX_REPLICAS
 from quorisk.kernels.protocols.rows import rows_of_zones
-from quorisk.kernels.protocols.settings import FLUSHED_AFTER, LOG_FLUSH_INTERVAL_MESSAGES
 
 PLAIN, FIRST_TRY, FENCED = range(3)
 """The modules that actions are of: KafkaReplication, Kip320FirstTry or Kip320."""

@@ -6,6 +6,7 @@ new leader that the controller chooses (see `controller`).
 
 from quorisk.kernels.model import action
 from quorisk.kernels.ops import popcount, when, where
+from quorisk.kernels.protocols.cluster_settings import LOG_FLUSH_INTERVAL_MS
 from quorisk.kernels.protocols.kraft.controller import fence_instances, handle_broker_fenced
 from quorisk.kernels.protocols.kraft.layout import (
     BODY_BITS,
@@ -24,7 +25,6 @@ from quorisk.kernels.protocols.kraft.layout import (
 )
 from quorisk.kernels.protocols.kraft.watermark import ackable
 from quorisk.kernels.protocols.rows import ROW, WIDTH, gathered, nonempty, row, rows, spread, with_row
-from quorisk.kernels.protocols.settings import LOG_FLUSH_INTERVAL_MS
 
 
 def broker_start_enabled(state, params):

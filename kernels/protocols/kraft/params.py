@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from quorisk.kernels.model import Condition, Parameter, Probability, switch
+from quorisk.kernels.protocols.cluster_settings import FLUSHED_AFTER, LOG_FLUSH_INTERVAL_MESSAGES
 from quorisk.kernels.protocols.kraft.layout import MAX_BROKERS, MAX_EPOCH, MAX_RECORDS, MAX_STARTS, MAX_VALUES
 from quorisk.kernels.protocols.rows import rows_of_zones
-from quorisk.kernels.protocols.settings import FLUSHED_AFTER, LOG_FLUSH_INTERVAL_MESSAGES
 
 
 class Params(NamedTuple):

@@ -1,4 +1,4 @@
-"""Settings of a cluster and their keys in experiment files: the form of SETTINGS in a protocol's `settings`."""
+"""Settings of a real cluster and their keys in experiment files: the form of a protocol's `settings.toml`."""
 
 from typing import NamedTuple
 
