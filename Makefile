@@ -26,7 +26,7 @@ ENSURE_VENV = { $(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
 
 # No Spark, no JAX, no search of many states: tests of what everything else stands on.
 QUICK = tests/analysis/experiment tests/analysis/statistics tests/kernels/engines/test_philox.py tests/test_docs.py \
-    tests/sparkjobs/test_settings.py tests/sparkjobs/test_files.py tests/sparkjobs/test_ledger.py tests/analysis/decision/test_verdict.py
+    tests/sparkjobs/test_spark_conf.py tests/sparkjobs/test_files.py tests/sparkjobs/test_ledger.py tests/analysis/decision/test_verdict.py
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-all test-here test-cluster quick lint gallery counterexamples notebook bench wheel clean

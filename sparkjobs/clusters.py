@@ -40,7 +40,7 @@ from quorisk.kernels.compiled import once
 from quorisk.kernels.cores import num_cores
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.errors import ConfigError, ResultError
-from quorisk.sparkjobs import files, folder, session, settings
+from quorisk.sparkjobs import files, folder, session, spark_conf
 from quorisk.sparkjobs.plan import plan
 from quorisk.sparkjobs.run import gather
 from quorisk.sparkjobs.watch import LOG, log_to
@@ -98,7 +98,7 @@ def clusters(
     what is there by then is kept.
     """
     placed, effort = designs(experiment), effort_of(experiment, 1)
-    spark = settings.check(master, conf)
+    spark = spark_conf.check(master, conf)
     folder.check_writable(out)
     _check(out, placed, effort, resume)
     with folder.taken(out), log_to(out / folder.LOG), ThreadPoolExecutor(1) as pool:

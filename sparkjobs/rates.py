@@ -19,7 +19,7 @@ from quorisk.analysis.rates.oddities import Oddities, together
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.protocols import registry
 from quorisk.sparkjobs import drives as statistics
-from quorisk.sparkjobs import settings
+from quorisk.sparkjobs import spark_conf
 
 HERE_BYTES = 1 << 28
 """The most bytes of drive statistics that this process reads itself: Spark would take longer to start."""
@@ -57,7 +57,7 @@ def rates(asked: Asked, progress: Callable[[int], None] | None = None) -> Answer
     oddities: Oddities = {}
     files = sorted_out(asked.data, oddities)
     on_spark = asked.master is not None or bool(asked.conf) or statistics.size(files.drives) > HERE_BYTES
-    spark = settings.check(asked.master, asked.conf) if on_spark else {}
+    spark = spark_conf.check(asked.master, asked.conf) if on_spark else {}
     observed = []
     if files.incidents:
         observed += incidents.read(files.incidents, _watched(asked, files.incidents[0]), oddities)

@@ -22,7 +22,7 @@ from pyspark.java_gateway import launch_gateway
 
 from quorisk.kernels.errors import ConfigError, RunError
 from quorisk.sparkjobs.files import appending, logging_to
-from quorisk.sparkjobs.settings import configuration, is_loopback
+from quorisk.sparkjobs.spark_conf import configuration, is_loopback
 
 warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)  # it is not used
 

@@ -29,7 +29,7 @@ from quorisk.kernels.errors import RunError
 from quorisk.kernels.model import LOST, OUTCOMES
 from quorisk.say.numbers import counted
 from quorisk.say.waiting import told_on
-from quorisk.sparkjobs import folder, screen, session, settings
+from quorisk.sparkjobs import folder, screen, session, spark_conf
 from quorisk.sparkjobs.ledger import SPENT, Stop
 from quorisk.sparkjobs.merge import merge
 from quorisk.sparkjobs.plan import cost_s, pilot, plan, share, solving, together
@@ -93,7 +93,7 @@ def sweep(experiment: Experiment, out: Path, options: Options, console: Console)
     folder.check(out, experiment, options.resume)
     if experiment.clusters:
         designs(experiment)  # what cannot be told of a cluster is said before hours of runs
-    conf = settings.check(options.master, options.conf)
+    conf = spark_conf.check(options.master, options.conf)
     with folder.taken(out), log_to(out / folder.LOG), ThreadPoolExecutor(1) as pool:
         folder.check(out, experiment, options.resume)  # another process may have left results until just now
         LOG.info("started: %s", experiment.command("run", "--out", str(out)))

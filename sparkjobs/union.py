@@ -14,7 +14,7 @@ from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.scenarios import Event
 from quorisk.analysis.results import provenance
 from quorisk.kernels.errors import ConfigError
-from quorisk.sparkjobs import folder, screen, session, settings
+from quorisk.sparkjobs import folder, screen, session, spark_conf
 from quorisk.sparkjobs.draw import draw
 from quorisk.sparkjobs.merge import merge
 from quorisk.sparkjobs.sweep import Summary, summarized
@@ -42,7 +42,7 @@ def union(sources: Sequence[Path], out: Path, console: Console) -> Summary:
             raise ConfigError(f"{source}: {different}")
         _check_years(sources[0], experiments[0], source, experiment)
     folder.check_free(out)
-    settings.check(None, ())
+    spark_conf.check(None, ())
     tables = [_rows(source, experiment) for source, experiment in zip(sources, experiments, strict=True)]
     for source, table in zip(sources[1:], tables[1:], strict=True):
         _check_alike(sources[0], tables[0], source, table)

@@ -349,7 +349,7 @@ def test_names_of_merged_folders_are_comments_whatever_they_are(tmp_path, last):
 
 
 def test_results_that_another_process_left_just_before_are_not_overwritten(tmp_path, monkeypatch):
-    from quorisk.sparkjobs import settings, sweep
+    from quorisk.sparkjobs import spark_conf, sweep
 
     out, path = tmp_path / "out", tmp_path / "small.toml"
     path.write_text(SMALL_FILE)
@@ -361,7 +361,7 @@ def test_results_that_another_process_left_just_before_are_not_overwritten(tmp_p
         return {}
 
     out.mkdir()
-    monkeypatch.setattr(settings, "check", meanwhile)
+    monkeypatch.setattr(spark_conf, "check", meanwhile)
     with pytest.raises(ConfigError, match=r"holds results of another experiment: run\.seed is 9 there and 0 here"):
         sweep.sweep(config.load(path), out, sweep.Options(), Console())
     assert provenance.load(out).run.seed == 9

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from pyspark.find_spark_home import _find_spark_home
 
-from quorisk.sparkjobs.settings import SETTINGS
+from quorisk.sparkjobs.spark_conf import SETTINGS
 
 LOOPBACK = "127.0.0.1"
 START_S = 300.0

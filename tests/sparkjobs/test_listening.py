@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.find_spark_home import _find_spark_home
 
-from quorisk.sparkjobs.settings import SETTINGS
+from quorisk.sparkjobs.spark_conf import SETTINGS
 from tests.sparkjobs.listening import addresses, beyond
 from tests.support import ROOT, SMALL_FILE
 

@@ -3,7 +3,7 @@
 import pytest
 
 from quorisk.kernels.errors import ConfigError
-from quorisk.sparkjobs.settings import LOCAL_MASTER, check, configuration, given, is_loopback
+from quorisk.sparkjobs.spark_conf import LOCAL_MASTER, check, configuration, given, is_loopback
 
 
 @pytest.fixture
