@@ -15,11 +15,11 @@ from quorisk.analysis.estimate.estimate import assumptions, data_loss_invariants
 from quorisk.analysis.estimate.stopping import fixed_runs
 from quorisk.analysis.experiment.cluster import keys as of_clusters
 from quorisk.analysis.experiment.config import Experiment
+from quorisk.analysis.experiment.file_values import is_text
 from quorisk.analysis.experiment.grid import GridPoint, by_design
 from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.analysis.experiment.keys import DATA_LOSS, find, keys_of
 from quorisk.analysis.experiment.placed import PLACEMENT
-from quorisk.analysis.experiment.settings import is_text
 from quorisk.analysis.statistics.paired import METHOD, Comparison
 from quorisk.analysis.statistics.paired import compare as compare_pairs
 from quorisk.kernels.engines.points import Point, pack

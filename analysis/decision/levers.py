@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from quorisk.analysis.cluster.joined import is_replaced
-from quorisk.analysis.experiment import settings, switches, units
+from quorisk.analysis.experiment import file_values, switches, units
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.grid import GridPoint
 from quorisk.analysis.experiment.identity import point_id
@@ -169,7 +169,7 @@ def _written(experiment: Experiment, scenario: str, key: str) -> str:
     said = dict(override.split("=", 1) for override in experiment.overrides)
     figures = experiment.profile.figures if experiment.profile else {}
     profile = {name: figure.given for name, figure in figures.items()}
-    for source in (said, settings.flatten(experiment.document, {}), profile):
+    for source in (said, file_values.flatten(experiment.document, {}), profile):
         for name, value in source.items():
             owner = name.split(".")[1] if name.startswith("scenarios.") else ""
             first = value_in(value[0] if isinstance(value, list) and value else value)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from quorisk.analysis.experiment import cluster, follows, grid, profiles, scenarios, settings, tables
+from quorisk.analysis.experiment import cluster, file_values, follows, grid, profiles, scenarios, tables
 from quorisk.analysis.experiment.grid import GridPoint
 from quorisk.analysis.experiment.hints import hint
 from quorisk.analysis.experiment.keys import Key, as_float, find, keys_of
@@ -113,7 +113,7 @@ class Experiment(NamedTuple):
         Built-in profiles are among them: their text is kept with results, whatever it becomes later.
         """
         read = {Path(profiles.FOLDER, path.name): path for path in (self.profile.files if self.profile else ())}
-        changed, _ = settings.with_tables(self.document, self.overrides)
+        changed, _ = file_values.with_tables(self.document, self.overrides)
         return read | {Path(file): Path(self.path).parent / file for file in tables.files(changed)}
 
     def changed(self, *overrides: str) -> "Experiment":
@@ -163,24 +163,24 @@ def _build(document: Mapping[str, Any], path: str, overrides: Sequence[str], one
     keys = keys_of(model, scenarios.names(document))
     overridden = [each.strip().removeprefix("grid.") for each in overrides]
     has_cluster = TABLE in document or any(map(is_key, overridden))
-    changed, overriding = settings.with_tables(document, overrides)
-    name, overriding = settings.profile_of(document, overriding)
+    changed, overriding = file_values.with_tables(document, overrides)
+    name, overriding = file_values.profile_of(document, overriding)
     profile = profiles.load(name, model.name, folder) if name is not None else None
     known = profile.figures if profile else {}
     figures = {name: figure.given for name, figure in known.items() if has_cluster or not is_key(name)}
     if has_cluster:
         others = [*(each.partition("=")[0].strip() for each in overriding), *figures]
         keys |= cluster.keys(cluster.event_names(document, others))
-    in_file = settings.flatten(changed, keys)
+    in_file = file_values.flatten(changed, keys)
     named = [*in_file, *(each.partition("=")[0].strip() for each in overriding)]
     cluster.check_former([*named, *figures])
-    settings.check_known(named, keys, registry.settings(model.name))
-    in_place = settings.overridden(overriding, keys)
-    read = settings.check(figures, in_file, in_place, keys, scenarios.names(document))
-    notes = settings.kept(read, in_place, keys) + settings.renamed(document, overrides, keys)
-    notes += settings.unused(name, filter(is_key, figures), in_file)
-    time_unit = settings.time_unit(read, keys)
-    read = settings.as_floats(read)
+    file_values.check_known(named, keys, registry.settings(model.name))
+    in_place = file_values.overridden(overriding, keys)
+    read = file_values.check(figures, in_file, in_place, keys, scenarios.names(document))
+    notes = file_values.kept(read, in_place, keys) + file_values.renamed(document, overrides, keys)
+    notes += file_values.unused(name, filter(is_key, figures), in_file)
+    time_unit = file_values.time_unit(read, keys)
+    read = file_values.as_floats(read)
     found = scenarios.finished(read.scenarios, keys, has_cluster)
     picked = _pick_scenarios(read, found)
     _check_complete(read, found, keys)
@@ -242,7 +242,7 @@ def _own(names: Iterable[str], keys: Mapping[str, Key]) -> frozenset[str]:
     return frozenset(find(name, keys).name for name in outside)
 
 
-def _pick_scenarios(read: settings.Settings, found: Mapping[str, Scenario]) -> bool:
+def _pick_scenarios(read: file_values.Settings, found: Mapping[str, Scenario]) -> bool:
     """Makes scenarios the last axis of the grid, if there are any: all, unless a file or an override picks some.
     Returns whether one is picked."""
     picked = read.values.pop(SCENARIO, None)
@@ -252,7 +252,7 @@ def _pick_scenarios(read: settings.Settings, found: Mapping[str, Scenario]) -> b
     return len(read.grid.get(SCENARIO, ())) == 1
 
 
-def _values(read: settings.Settings, keys: Mapping[str, Key]) -> dict[str, Any]:
+def _values(read: file_values.Settings, keys: Mapping[str, Key]) -> dict[str, Any]:
     """Values of keys outside the grid, or their defaults, by key."""
     values = {key.name: key.default for key in keys.values()} | read.values
     if "run.runs" not in read.values and min(values["run.precision"], values["run.relative_precision"]) < math.inf:
@@ -260,7 +260,7 @@ def _values(read: settings.Settings, keys: Mapping[str, Key]) -> dict[str, Any]:
     return values
 
 
-def _check_complete(read: settings.Settings, found: Mapping[str, Scenario], keys: Mapping[str, Key]) -> None:
+def _check_complete(read: file_values.Settings, found: Mapping[str, Scenario], keys: Mapping[str, Key]) -> None:
     given = read.values | read.grid
     needed = [key for key in keys.values() if key.default is None and not key.follows and key.name not in given]
     overlaid = [found[name].values for name in read.grid.get(SCENARIO, ())] or [{}]

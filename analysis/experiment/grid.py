@@ -8,7 +8,7 @@ from operator import le
 from statistics import median
 from typing import Any, NamedTuple
 
-from quorisk.analysis.experiment import cluster, settings
+from quorisk.analysis.experiment import cluster, file_values
 from quorisk.analysis.experiment.identity import point_ids
 from quorisk.analysis.experiment.keys import Key, show
 from quorisk.analysis.experiment.placed import PLACEMENT, Placed, is_circumstance
@@ -97,7 +97,7 @@ Combination = tuple[dict[str, Any], dict[str, Any]]
 """A grid point's values of the grid's keys, and those of all keys."""
 
 
-def check_size(read: settings.Settings) -> None:
+def check_size(read: file_values.Settings) -> None:
     """Raises ConfigError if the grid has too many combinations to look at."""
     size, most = math.prod(map(len, read.grid.values())), MOST_COMBINATIONS if read.where else MOST_POINTS
     if size > most:
@@ -109,7 +109,7 @@ def check_size(read: settings.Settings) -> None:
 
 
 def combinations(
-    values: Mapping[str, Any], read: settings.Settings, found: Mapping[str, Scenario], keys: Mapping[str, Key]
+    values: Mapping[str, Any], read: file_values.Settings, found: Mapping[str, Scenario], keys: Mapping[str, Key]
 ) -> Iterable[Combination]:
     """Yields the combinations that meet the grid's conditions. Raises ConfigError if they are too many."""
     num, following = 0, {key.name: key.follows for key in keys.values() if key.follows}

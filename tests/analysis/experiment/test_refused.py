@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from quorisk.analysis.experiment import grid
 from quorisk.analysis.experiment.config import ConfigError, build, load
+from quorisk.analysis.experiment.file_values import TABLES
 from quorisk.analysis.experiment.keys import find, keys_of
-from quorisk.analysis.experiment.settings import TABLES
 from quorisk.kernels.protocols.compaction import MODEL as COMPACTION
 from tests.analysis.experiment.files import BOOKKEEPER, TOPIC
 

@@ -1,4 +1,4 @@
-"""Settings of an experiment file, its profile and overrides: each value checked on its own, by dotted key."""
+"""Values of an experiment file, its profile and overrides: each checked on its own, by dotted key."""
 
 import difflib
 import math
