@@ -16,10 +16,10 @@ import llvmlite.binding as llvm
 from quorisk.kernels import keeping
 from quorisk.kernels.compiled import code_folder
 from quorisk.kernels.engines.lanes.plan import NAME, Limits, columns_of, limits_of, shared, weights_of
-from quorisk.kernels.engines.lanes.queued.kernel import QueuedKernel
+from quorisk.kernels.engines.lanes.queued.queued_kernel import QueuedKernel
 from quorisk.kernels.engines.lanes.queued.records import DWORD, RUNS
 from quorisk.kernels.engines.lanes.traced import Shape, Unsupported, look, traced_for
-from quorisk.kernels.engines.lanes.vector.kernel import VectorKernel
+from quorisk.kernels.engines.lanes.vector.vector_kernel import VectorKernel
 from quorisk.kernels.engines.points import Points, params_at
 from quorisk.kernels.model import Model
 from quorisk.kernels.tracing.demand import in_order

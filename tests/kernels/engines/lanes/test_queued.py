@@ -216,7 +216,7 @@ def test_a_guard_that_is_not_looked_at_again_would_be_seen(monkeypatch):
     def forgetful(traced, fields, effect):
         return whole(traced, [field for field in fields if field.place != 2], effect)
 
-    monkeypatch.setattr("quorisk.kernels.engines.lanes.queued.kernel.affected_by", forgetful)
+    monkeypatch.setattr("quorisk.kernels.engines.lanes.queued.queued_kernel.affected_by", forgetful)
     model = registry.load("kafka")
     with pytest.raises(AssertionError):
         fuzz.compare(model, point_of(model), QUEUED, True, 4, 1000)
