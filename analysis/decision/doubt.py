@@ -12,9 +12,9 @@ import numpy as np
 
 from quorisk.analysis.decision import verdict
 from quorisk.analysis.decision.designs import Design, ranked
-from quorisk.analysis.statistics.allowed import LEVELS, Allowed, Figure
-from quorisk.analysis.statistics.allowed import Design as Known
 from quorisk.analysis.statistics.known import Z
+from quorisk.analysis.statistics.uncertainty import LEVELS, Allowed, Figure
+from quorisk.analysis.statistics.uncertainty import Design as Known
 from quorisk.say import numbers, text
 from quorisk.say.quantities import YEAR_S, say_time
 

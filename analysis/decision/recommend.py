@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from quorisk.analysis.cluster.allowed import known as on_clusters
 from quorisk.analysis.cluster.figures import COLUMNS, ENDS
+from quorisk.analysis.cluster.interpolated import known as on_clusters
 from quorisk.analysis.cluster.joined import worst_clusters
 from quorisk.analysis.decision import breakeven, verdict, years
 from quorisk.analysis.decision.advice import Recommendation, recommend
@@ -23,7 +23,7 @@ from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.grid import by_design
 from quorisk.analysis.experiment.placed import Placed
 from quorisk.analysis.experiment.scenarios import Event
-from quorisk.analysis.rates.allowed import known as by_rates
+from quorisk.analysis.rates.reweighted import known as by_rates
 from quorisk.say.scope import Scope
 
 if TYPE_CHECKING:

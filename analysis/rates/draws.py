@@ -16,7 +16,7 @@ import numpy as np
 
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.grid import GridPoint
-from quorisk.analysis.statistics.allowed import Draws, Unknown
+from quorisk.analysis.statistics.uncertainty import Draws, Unknown
 from quorisk.kernels.engines.points import Point, may_happen
 from quorisk.kernels.model import Model
 from quorisk.kernels.rule import loss_names

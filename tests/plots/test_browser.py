@@ -17,7 +17,7 @@ from playwright.sync_api import Page, sync_playwright
 from quorisk.analysis.decision import verdict
 from quorisk.analysis.decision.designs import designs
 from quorisk.analysis.decision.doubt import Doubt
-from quorisk.analysis.statistics.allowed import Design as Known
+from quorisk.analysis.statistics.uncertainty import Design as Known
 from quorisk.plots import canvas
 from quorisk.plots.figures import figures
 from quorisk.plots.ranking import ranking_figure

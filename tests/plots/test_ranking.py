@@ -10,7 +10,7 @@ from matplotlib.text import Text
 
 from quorisk.analysis.decision.designs import designs
 from quorisk.analysis.decision.doubt import Doubt
-from quorisk.analysis.statistics.allowed import Design as Known
+from quorisk.analysis.statistics.uncertainty import Design as Known
 from quorisk.plots import ranking
 from quorisk.say import choose, text
 from tests.plots import tables

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from quorisk.analysis.cluster import allowed, joined
+from quorisk.analysis.cluster import interpolated, joined
 from quorisk.analysis.cluster.answer import answer, designs, effort_of
 from quorisk.analysis.cluster.certified import Draws, any_loss, certified
 from quorisk.analysis.cluster.joined import p_any_of, with_cluster, with_p_any, worst_clusters
@@ -112,7 +112,7 @@ def test_without_scenarios_the_cluster_alone_is_told():
 def test_what_rates_allow_follows_the_cluster_solved_at_each_draw():
     given = experiment(scenarios={})
     placed = designs(given)
-    found = allowed.known(given, placed, 64)
+    found = interpolated.known(given, placed, 64)
     assert found is not None
     [design] = found.designs
     assert design is not None
@@ -132,7 +132,7 @@ def test_what_rates_allow_follows_the_cluster_solved_at_each_draw():
         truth = certified(there, 0.95, Draws(0, 1)).p_any.value
         assert design.values[i] == pytest.approx(truth, rel=design.error_factor - 1 + 0.1)
     exactly = {**DOCUMENT["cluster"], "events": {"power": {"per_year": 1.0, "p_lost": 0.02}}}
-    assert allowed.known(experiment(scenarios={}, cluster=exactly), placed) is None
+    assert interpolated.known(experiment(scenarios={}, cluster=exactly), placed) is None
 
 
 def test_any_loss_alone_is_that_of_all_figures():

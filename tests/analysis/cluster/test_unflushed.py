@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from quorisk.analysis.cluster import allowed
+from quorisk.analysis.cluster import interpolated
 from quorisk.analysis.cluster.answer import answer, designs, effort_of
 from quorisk.analysis.cluster.unflushed import UNFLUSHED, Tails
 from quorisk.analysis.exact.exact import exact
@@ -136,7 +136,7 @@ def test_what_an_outage_finds_is_what_ledgers_flushed_at_random_have():
 
 def test_what_is_known_of_outages_reaches_what_they_take_of_it():
     given = experiment(cluster=power({"value": 0.5, "error_factor": 3}, 0.0))
-    found = allowed.known(given, designs(given), 64)
+    found = interpolated.known(given, designs(given), 64)
     assert found is not None
     [design] = found.designs
     assert design is not None

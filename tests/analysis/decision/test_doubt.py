@@ -11,9 +11,9 @@ from quorisk.analysis.decision.designs import Design
 from quorisk.analysis.decision.doubt import SURE, _counted, doubt, learned, of_draws, sentences
 from quorisk.analysis.decision.summary import summary
 from quorisk.analysis.rates.draws import draw_named
-from quorisk.analysis.statistics.allowed import Allowed, Figure
-from quorisk.analysis.statistics.allowed import Design as Known
 from quorisk.analysis.statistics.known import LogNormal, Z
+from quorisk.analysis.statistics.uncertainty import Allowed, Figure
+from quorisk.analysis.statistics.uncertainty import Design as Known
 from quorisk.say import numbers
 
 OUTAGES = LogNormal(0.5, 3.0)

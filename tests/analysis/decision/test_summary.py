@@ -8,7 +8,7 @@ import pytest
 from quorisk.analysis.decision.designs import Design
 from quorisk.analysis.decision.doubt import Doubt
 from quorisk.analysis.decision.summary import summary
-from quorisk.analysis.statistics.allowed import Design as Known
+from quorisk.analysis.statistics.uncertainty import Design as Known
 from quorisk.plots.report import report
 from tests.plots.tables import frame
 from tests.plots.test_report import LOST_AT, PROVENANCE

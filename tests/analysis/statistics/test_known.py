@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from quorisk.analysis.statistics.allowed import log_variance_shares
 from quorisk.analysis.statistics.known import Beta, Gamma, LogitNormal, LogNormal, Z, between
+from quorisk.analysis.statistics.uncertainty import log_variance_shares
 
 EVERY = [
     Gamma(3, 200.0),

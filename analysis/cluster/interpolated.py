@@ -16,10 +16,10 @@ from quorisk.analysis.cluster.certified import Draws, any_loss
 from quorisk.analysis.cluster.unflushed import Tails
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.placed import EVENTS, TABLE, Placed
-from quorisk.analysis.rates.allowed import NUM_DRAWS
 from quorisk.analysis.rates.draws import draw_named
-from quorisk.analysis.statistics.allowed import LEVELS, Allowed, Design, Figure, bent, log_variance_shares
-from quorisk.analysis.statistics.allowed import Draws as Levels
+from quorisk.analysis.rates.reweighted import NUM_DRAWS
+from quorisk.analysis.statistics.uncertainty import LEVELS, Allowed, Design, Figure, bent, log_variance_shares
+from quorisk.analysis.statistics.uncertainty import Draws as Levels
 from quorisk.kernels.cluster.bounds import INCIDENTS
 from quorisk.kernels.cluster.setting import Cluster
 from quorisk.kernels.cluster.strata import strata

@@ -8,7 +8,7 @@ import pytest
 
 from quorisk.analysis.exact.exact import exact
 from quorisk.analysis.experiment.config import build
-from quorisk.analysis.rates import allowed
+from quorisk.analysis.rates import reweighted
 from quorisk.analysis.rates.draws import PER_YEAR, draw, rows, unknowns, with_values
 from quorisk.analysis.rates.sensitivity import weigh
 
@@ -46,8 +46,8 @@ def losses(of):
     return [(solved(of, point, {}),) * 2 for point in of.points]
 
 
-def known(of, num_draws=allowed.NUM_DRAWS) -> Any:
-    return allowed.known(of, losses(of), num_draws)
+def known(of, num_draws=reweighted.NUM_DRAWS) -> Any:
+    return reweighted.known(of, losses(of), num_draws)
 
 
 def test_each_draw_is_a_design_solved_anew():
@@ -87,7 +87,7 @@ def test_shares_are_those_of_a_product_of_powers_and_what_it_does_not_explain_is
 def test_where_draws_are_not_solved_some_tell_how_far_off_the_rest_may_be(monkeypatch):
     of = experiment()
     [truth] = known(of).designs
-    monkeypatch.setattr(allowed, "_MOST_STEPS", 1)
+    monkeypatch.setattr(reweighted, "_MOST_STEPS", 1)
     [design] = known(of).designs
     assert design.num_solved == 8
     assert design.error_factor > 1.01
@@ -100,8 +100,8 @@ def test_where_draws_are_not_solved_some_tell_how_far_off_the_rest_may_be(monkey
 def test_what_a_head_leaves_out_counts_at_the_upper_end_alone(monkeypatch, most_steps):
     of = experiment(faults={"max_lost": 2, "message_loss": {"value": 0.01, "error_factor": 2}})
     [truth] = known(of).designs
-    monkeypatch.setattr(allowed, "_CERTAIN", 0.02)
-    monkeypatch.setattr(allowed, "_MOST_STEPS", most_steps)
+    monkeypatch.setattr(reweighted, "_CERTAIN", 0.02)
+    monkeypatch.setattr(reweighted, "_MOST_STEPS", most_steps)
     monkeypatch.setattr("quorisk.analysis.estimate.rare.SMALL", 0)
     [design] = known(of).designs
     low, high = np.quantile(design.values, [0.05, 0.95])
@@ -114,14 +114,14 @@ def test_draws_at_which_much_leaves_the_head_widen_no_others(monkeypatch):
     """The three largest of 256 in each scenario: the quantiles lie among the others."""
     of = experiment()
     [truth] = known(of).designs
-    solve = allowed._solved
+    solve = reweighted._solved
 
     def solved(*given):
         found = solve(*given)
         found[np.argsort(found[:, 0])[-3:], 1] = 30.0 * found[:, 0].max()
         return found
 
-    monkeypatch.setattr(allowed, "_solved", solved)
+    monkeypatch.setattr(reweighted, "_solved", solved)
     [design] = known(of).designs
     assert design.low == pytest.approx(truth.low, rel=1e-9)
     assert truth.high * (1 - 1e-9) < design.high < 2.0 * truth.high
@@ -136,7 +136,7 @@ def leaving(monkeypatch, leaves):
         found: Any = weigh(of, memory_bytes, **more)
         return found._replace(solved=found.solved._replace(leaves=leaves(found.solved)))
 
-    monkeypatch.setattr(allowed, "weigh", counted)
+    monkeypatch.setattr(reweighted, "weigh", counted)
     return given
 
 
@@ -144,22 +144,22 @@ def test_a_head_gets_an_eighth_of_the_memory_and_all_of_it_where_a_run_was_lost(
     """All were given as much, and took most of the time of `recommend` to find that nothing is known."""
     of = experiment(scenarios={})
     [(p, _)] = losses(of)
-    given = leaving(monkeypatch, lambda solved: 2 * allowed._CERTAIN * solved.lost)
-    found: list[Any] = [allowed.known(of, [(low, p)], 8) for low in (0.0, p)]
+    given = leaving(monkeypatch, lambda solved: 2 * reweighted._CERTAIN * solved.lost)
+    found: list[Any] = [reweighted.known(of, [(low, p)], 8) for low in (0.0, p)]
     [unseen], [seen] = (each.designs for each in found)
-    assert given == [allowed.MEMORY // 8, allowed.MEMORY // 8, allowed.MEMORY]
+    assert given == [reweighted.MEMORY // 8, reweighted.MEMORY // 8, reweighted.MEMORY]
     assert unseen.as_json() == seen.as_json()
     assert unseen.median > 0.0
     certain = leaving(monkeypatch, lambda solved: 0.0)
-    assert allowed.known(of, [(p, p)], 8)
-    assert certain == [allowed.MEMORY // 8]
+    assert reweighted.known(of, [(p, p)], 8)
+    assert certain == [reweighted.MEMORY // 8]
 
 
 def test_a_scenario_is_not_tried_again_where_two_heads_no_larger_left_most_open(monkeypatch):
     of = experiment(scenarios={}, grid={"rates.client_closes_ledger_success": ["1 / 1 h", "1 / 2 h", "1 / 3 h"]})
     ends, given = losses(of), leaving(monkeypatch, lambda solved: 0.6)
-    found: Any = allowed.known(of, ends, 8)
-    assert given == [allowed.MEMORY // 8] * 2
+    found: Any = reweighted.known(of, ends, 8)
+    assert given == [reweighted.MEMORY // 8] * 2
     assert found.designs == [None] * 3
     assert set(found.unsolved) == {0, 1, 2}
 
@@ -175,8 +175,8 @@ def test_a_scenario_without_weight_is_left_as_it_is():
 
 def test_nothing_is_said_of_rates_that_are_known_exactly_or_of_losses_that_are_counted(monkeypatch):
     exactly = experiment(rates={}, faults={"max_lost": 2}, scenarios={}, run={})
-    assert allowed.known(exactly, [(0.1, 0.1)]) is None
-    monkeypatch.setattr(allowed, "weigh", lambda *_, **__: None)
+    assert reweighted.known(exactly, [(0.1, 0.1)]) is None
+    monkeypatch.setattr(reweighted, "weigh", lambda *_, **__: None)
     assert known(experiment()).designs == [None]
 
 

@@ -17,7 +17,7 @@ from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.analysis.rates import elasticities
 from quorisk.analysis.rates.draws import PER_YEAR, draw, rows, unknowns, with_values
 from quorisk.analysis.rates.sensitivity import Weighed, weigh
-from quorisk.analysis.statistics.allowed import (
+from quorisk.analysis.statistics.uncertainty import (
     LEVELS,
     Allowed,
     Design,

@@ -8,7 +8,7 @@ import pytest
 from scipy.special import expit, logit, ndtri
 from scipy.stats import binom, qmc
 
-from quorisk.analysis.cluster import allowed
+from quorisk.analysis.cluster import interpolated
 from quorisk.analysis.cluster.answer import answer, designs, effort_of
 from quorisk.analysis.decision.recommend import advise
 from quorisk.analysis.decision.weigh import Weigher
@@ -62,8 +62,8 @@ def test_ends_are_widened_by_how_far_off_interpolation_is(monkeypatch):
     given = build(DOCUMENT, "x.toml")
     rates = []
     for factor in (1.0, 2.0):
-        monkeypatch.setattr(allowed, "_factor", lambda *_, factor=factor: factor)
-        found = allowed.known(given, designs(given), 64)
+        monkeypatch.setattr(interpolated, "_factor", lambda *_, factor=factor: factor)
+        found = interpolated.known(given, designs(given), 64)
         assert found is not None
         [design] = found.designs
         assert design is not None
@@ -95,7 +95,7 @@ def test_what_is_known_of_message_loss_reaches_entries_that_stay_on_few_copies()
     """It is most of what is not known, so that P(any) at its ends is what it allows."""
     rates = {"bookie_sends_add_confirmed_response": "400 / s", "client_receives_add_confirmed_response": "4000 / s"}
     given = thin(2, rates=rates)
-    found = allowed.known(given, designs(given))
+    found = interpolated.known(given, designs(given))
     assert found is not None
     [design] = found.designs
     assert design is not None
@@ -108,7 +108,7 @@ def test_what_is_known_of_message_loss_reaches_entries_that_stay_on_few_copies()
 
 def test_what_is_known_of_how_long_copies_take_reaches_entries_that_have_few_yet():
     given = thin(1)
-    found = allowed.known(given, designs(given), 32)
+    found = interpolated.known(given, designs(given), 32)
     assert found is not None
     [design] = found.designs
     assert design is not None
@@ -127,7 +127,7 @@ def test_what_is_known_of_flushes_reaches_what_is_not_on_disk():
     flushes = {"bookie_flushes": {"value": "1 / 1 min", "error_factor": 3}}
     document = {"cluster": {**cluster, "retention": "1 day"}, "variant": {"journal_sync": False}, "rates": flushes}
     given = build({**DOCUMENT, **document, "profile": "bookkeeper_ssd"}, "x.toml")
-    found = allowed.known(given, designs(given), 32)
+    found = interpolated.known(given, designs(given), 32)
     assert found is not None
     [design] = found.designs
     assert design is not None
