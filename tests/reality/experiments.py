@@ -58,7 +58,7 @@ def experiments() -> dict[str, Experiment]:
 def predicted(name: str) -> Prediction:
     """P(the fault takes any acknowledged message), and the mean age of the oldest one, by Quorisk or by hand."""
     said = experiments()[name].predicted
-    p = said["p"]
+    p = said.get("p")
     if "file" not in said:
         return Prediction(p, p, p, said["oldest_lost_s"], f"by hand: {said['by']}")
     import quorisk
@@ -66,6 +66,8 @@ def predicted(name: str) -> Prediction:
     answer = getattr(quorisk, said["verb"])(HERE / "predictions" / f"{said['file']}.toml", said["set"]).data_loss
     changed = " ".join(f"--set {key}={value!r}" for key, value in said["set"].items())
     by = f"quorisk {said['verb']} {said['file']}.toml {changed}"
+    if p is None:
+        return Prediction(answer.p, answer.low, answer.high, said["oldest_lost_s"], by)
     if answer.p == 0.0:
         return Prediction(0.0, 0.0, getattr(answer, "high", 0.0), 0.0, by)
     return Prediction(p, p, p, answer.p * said["mean_s"], by)

@@ -85,3 +85,47 @@ def wiped(cluster: Any, load: Load, rng: Random, state: str, leader_lives: bool)
     within(20.0, lambda: cluster.leader() is not None)
     leader.start()
     return instant
+
+
+def leader_dies(cluster: Cluster, load: Load, rng: Random) -> float:
+    """The leader's process dies, and its machine goes on. It starts once another one leads."""
+    leader = cluster.led_by()
+    instant = time.time()
+    leader.kill()
+    load.stop()
+    within(20.0, lambda: cluster.leader() not in (None, leader.index))
+    leader.start()
+    within(60.0, cluster.whole)
+    return instant
+
+
+def leader_is_cut_off(cluster: Cluster, load: Load, rng: Random, mean_s: float) -> float:
+    """The leader hears nothing of its peers, nor they of it, for an exponential time; producers reach it."""
+    leader = cluster.led_by()
+    leader.plug(up=False, networks=["peers"])
+    time.sleep(rng.expovariate(1.0 / mean_s))
+    instant = time.time()
+    load.stop()
+    leader.plug(up=True, networks=["peers"])
+    time.sleep(15.0)  # as long as a session, and more: it hears who leads
+    within(60.0, cluster.whole)
+    return instant
+
+
+def leader_dies_while_followers_pause(cluster: Cluster, load: Load, rng: Random, pause_s: float) -> float:
+    """All followers stand still for so long. Then the leader's process dies, and they go on. It starts once one of
+    them leads, or after 30 s."""
+    leader = cluster.led_by()
+    followers = [machine for machine in cluster.machines[:3] if machine is not leader]
+    for follower in followers:
+        follower.signal(signal.SIGSTOP)
+    time.sleep(pause_s)
+    instant = time.time()
+    leader.kill()
+    load.stop()
+    for follower in followers:
+        follower.signal(signal.SIGCONT)
+    within(30.0, lambda: cluster.leader() not in (None, leader.index))
+    leader.start()
+    within(60.0, cluster.whole)
+    return instant

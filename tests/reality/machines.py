@@ -10,6 +10,7 @@ import signal
 import struct
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.reality.lab import ip
@@ -101,6 +102,6 @@ class Machine:
         self._unmount()
         self._mount()
 
-    def plug(self, up: bool) -> None:
-        """Both cables are plugged in, or pulled out."""
-        ip(*(f"link set {network}{self.index} {'up' if up else 'down'}" for network in "pc"))
+    def plug(self, up: bool, networks: Sequence[str] = ("peers", "clients")) -> None:
+        """The cables to these networks are plugged in, or pulled out."""
+        ip(*(f"link set {network[0]}{self.index} {'up' if up else 'down'}" for network in networks))

@@ -71,6 +71,10 @@ class Cluster(ABC):
     def leader(self) -> int | None:
         """The index of the machine that leads, if any does."""
 
+    def whole(self) -> bool:
+        """Whether all servers have all of the log, as far as they say so."""
+        return self.leader() is not None
+
     def read(self) -> Reading:
         """Everything that is there as soon as it can be read; else the most that could be within PATIENCE_S."""
         best = Reading((), False)

@@ -80,7 +80,7 @@ class Kafka(Cluster):
         if self._brokers_up() == BROKERS and self._topic not in self._topics():
             topic = NewTopic(self._topic, 1, BROKERS, config=self.settings.get("topic", {}))
             self._admin.create_topics([topic])[self._topic].result(ANSWER_S)
-        return self.leader() is not None and len(self.isr()) == BROKERS
+        return self.whole()
 
     def renew(self) -> bool:
         self._topic = f"t{int(self._topic[1:]) + 1}"
@@ -98,6 +98,9 @@ class Kafka(Cluster):
     def isr(self) -> list[int]:
         """The brokers in sync."""
         return list(self._partition().isrs)
+
+    def whole(self) -> bool:
+        return self.leader() is not None and len(self.isr()) == BROKERS
 
     def leader(self) -> int | None:
         leader = self._partition().leader
