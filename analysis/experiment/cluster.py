@@ -32,7 +32,7 @@ from typing import Any
 
 from quorisk.analysis.experiment import units
 from quorisk.analysis.experiment.keys import PER_YEAR, PROBABILITY, SWITCH, Key, Kind, choice, count, number, show
-from quorisk.analysis.experiment.placed import EVENTS, TABLE, Placed, Source, at_risk, is_key
+from quorisk.analysis.experiment.placed import COPIES, EVENTS, TABLE, Placed, Source, at_risk, is_key
 from quorisk.kernels.cluster.setting import (
     AFTER,
     BATCH,
@@ -69,10 +69,6 @@ _FORMER = {
 """Keys that the table had before, and the event that says the same."""
 _OTHER_CAUSES = SINGLES, AFTER, THIN, "unflushed"
 """Names that no event may have."""
-_COPIES = ("model.write_quorum", "model.replicas", "model.replication_factor", "model.servers")
-"""Keys that give the number of copies of a design."""
-
-
 _BANDWIDTHS = ("repair_bandwidth", "cluster_repair_bandwidth", "worker_repair_bandwidth")
 """Keys of the bandwidth of repairs; where several are given, the least bandwidth in all counts."""
 
@@ -210,7 +206,7 @@ def arranged(protocol: str, values: Mapping[str, Any]) -> Cluster:
     """Returns the cluster of a design, by the values of all keys, without what follows from rates of runs. Raises
     ConfigError if the design does not go there."""
     promise = registry.promises(protocol)
-    copies_key = next((key for key in _COPIES if key in values), None)
+    copies_key = next((key for key in COPIES if key in values), None)
     if promise is None or copies_key is None:
         raise ConfigError(f"[{TABLE}]: {protocol} keeps no copies of entries; bookkeeper, kafka, kraft and raft do")
     mine = _mine(values)

@@ -188,11 +188,12 @@ def _build(document: Mapping[str, Any], path: str, overrides: Sequence[str], one
     values = _values(read, keys)
     own, is_physical = _own([*in_file, *in_place], keys), time_unit == "s"
 
-    def combinations() -> Iterable[grid.Combination]:
+    def combinations(of_scenarios: bool = True) -> Iterable[grid.Combination]:
         each = grid.combinations(values, read, found, keys)
+        each = each if of_scenarios else grid.outside_scenarios(each, values, found)
         return follows.following(each, model.name, own, found, is_physical) if has_cluster else each
 
-    placed = tuple(grid.placed(model.name, combinations(), is_physical)) if has_cluster else ()
+    placed = tuple(grid.placed(model.name, combinations(False), is_physical)) if has_cluster else ()
     if one:
         grid.check_one_design(combinations())
     points = tuple(grid.points(model, combinations(), time_unit))

@@ -125,9 +125,19 @@ def combinations(
             yield varied, here
 
 
+def outside_scenarios(
+    combinations: Iterable[Combination], values: Mapping[str, Any], found: Mapping[str, Scenario]
+) -> Iterable[Combination]:
+    """Yields combinations with the file's own `values` in place of those of a scenario, where the file has any."""
+    for varied, here in combinations:
+        overlaid = found[varied[SCENARIO]].values if SCENARIO in varied else {}
+        own = {name: values[name] for name in overlaid if values[name] is not None}
+        yield {name: value for name, value in varied.items() if name != SCENARIO}, {**here, **own}
+
+
 def placed(protocol: str, combinations: Iterable[Combination], is_physical: bool) -> Iterable[Placed]:
     """Yields each design on its cluster once, whatever its scenarios are. Raises ConfigError if one does not fit."""
-    for design, here in _told_apart(combinations, lambda name: name != SCENARIO):
+    for design, here in _told_apart(combinations, lambda _: True):
         try:
             yield cluster.place(protocol, here, design, is_physical)
         except ConfigError as error:

@@ -12,6 +12,10 @@ from quorisk.say.quantities import YEAR_S
 
 TABLE = "cluster"
 EVENTS, PLACEMENT = f"{TABLE}.events.", f"{TABLE}.placement"
+COPIES = ("model.write_quorum", "model.replicas", "model.replication_factor", "model.servers")
+"""Keys that give the number of copies of a design."""
+DESIGN = frozenset({*COPIES, "model.ensemble_size", "model.ack_quorum", "model.min_isr"})
+"""Keys that a design has one value of, in its scenarios as on its cluster."""
 
 
 def is_key(name: str) -> bool:

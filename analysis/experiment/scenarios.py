@@ -34,7 +34,7 @@ from quorisk.analysis.experiment.keys import (
     show_key,
 )
 from quorisk.analysis.experiment.known import Stated, stated
-from quorisk.analysis.experiment.placed import EVENTS, HITS, RATES, TABLE, Placed, rate_of
+from quorisk.analysis.experiment.placed import DESIGN, EVENTS, HITS, RATES, TABLE, Placed, is_key, rate_of
 from quorisk.analysis.statistics.yearly import FATES
 from quorisk.kernels.errors import ConfigError
 from quorisk.say.quantities import YEAR_S
@@ -146,9 +146,10 @@ def take(name: str, value: object, keys: Mapping[str, Key], into: dict[str, dict
         raise ConfigError(
             f"{show_key(name)} = {show(value)}: {error} (a scenario itself has {', '.join(_OWN)})"
         ) from None
-    if not key.in_grid or key.name == SCENARIO or key.name.startswith("cluster."):
-        table = key.name.partition(".")[0]
-        raise ConfigError(f"{show_key(name)} = {show(value)}: cannot differ between scenarios; set it in [{table}]")
+    of_design = key.name in DESIGN and f"{TABLE}.nodes" in keys
+    if not key.in_grid or key.name == SCENARIO or is_key(key.name) or of_design:
+        differ = "cannot differ between scenarios" + (f" with [{TABLE}], which stores one design" if of_design else "")
+        raise ConfigError(f"{show_key(name)} = {show(value)}: {differ}; set it in [{key.name.partition('.')[0]}]")
     try:
         said = stated(key, value)
     except ConfigError as error:

@@ -226,6 +226,33 @@ def test_scenarios_share_a_cluster(placed):
         placed(text=text + "nodes = 30\n")
 
 
+SCENARIOS = """
+[scenarios.bad_network]
+per_year = 1
+message_loss = 0.1
+bookie_sends_add_confirmed_response = "1 / 1 s"
+[scenarios.entry]
+per_year = 1
+run.lifetime = "7 days"
+"""
+
+
+@pytest.mark.parametrize("order", ['"bad_network", "entry"', '"entry", "bad_network"'])
+def test_entries_with_few_copies_are_those_at_the_file_s_values_whichever_scenario_is_first(placed, order):
+    text = 'profile = "bookkeeper_ssd"' + BOOKKEEPER + CLUSTER.replace("node_loss", 'retention = "1 day"\nnode_loss', 1)
+    [alone], [found] = placed(text=text), placed(f"grid.scenario=[{order}]", text=text + SCENARIOS)
+    assert found.thin == alone.thin
+    assert [each.heals for each in found.thin] == [True, False]
+
+
+@pytest.mark.parametrize("key", ["write_quorum", "model.ensemble_size", "ack_quorum"])
+def test_a_scenario_that_is_a_design_of_its_own_is_refused_on_a_cluster(placed, key):
+    override, allowed = f"scenarios.entry.{key}=3", r"with \[cluster\], which stores one design; set it in \[model\]$"
+    with pytest.raises(ConfigError, match=rf"mine.toml: scenarios\.entry\.{key} = 3: cannot differ .* {allowed}"):
+        placed(override, text='profile = "bookkeeper_ssd"' + BOOKKEEPER + CLUSTER + SCENARIOS)
+    assert placed(override, text='profile = "bookkeeper_ssd"' + BOOKKEEPER + SCENARIOS) == ()
+
+
 REFUSED = {
     "nodes=2": r"cluster\.nodes = 2: at least model\.write_quorum \(3\)",
     "cluster.racks=21": r"cluster\.racks = 21: at most cluster\.nodes \(20\)",
