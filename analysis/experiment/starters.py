@@ -47,9 +47,14 @@ _CRASHES = 3.16
 
 
 _PLACEMENTS = """
-# `quorisk recommend` tells what each design would lose with the others. In [grid], each of a list is a design."""
+# Several in [grid] are designs of their own. Of one alone, `quorisk recommend` tells what each design loses with others."""
 _SHARED_RACKS = """
 "cluster.placement" = ["distinct_racks", "two_racks"]   # of more replicas than racks, which is cautious"""
+_OTHER_RACKS = """
+"cluster.placement" = ["two_racks", "distinct_racks"]   # the latter: minNumRacksPerWriteQuorum = WQ, enforced"""
+_OTHER_ROOM = """
+    "cluster.placement == two_racks or ensemble_size >= 3",   # two copies are in racks of their own anyway
+    "cluster.placement == two_racks or ensemble_size <= {racks}","""
 _ROOM = (
     ', "cluster.placement == distinct_racks or replication.factor > {racks}", '
     '"cluster.placement == two_racks or replication.factor <= {racks}"'
@@ -231,6 +236,7 @@ def _bookkeeper(nodes: int, racks: int, quorums: Sequence[Any], kept: float, fai
     around = range(min(2, write_quorum), min(write_quorum + 1, MOST_ENSEMBLE, nodes) + 1)
     ensembles = sorted({ensemble, *around})
     alternates = racks > 2 or not (ensemble > write_quorum == 2 and ensemble % 2)  # a ring, between two racks
+    has_room = write_quorum > 1 and any(3 <= each <= racks for each in ensembles)
     return {
         "today": f"E {ensemble}, WQ {write_quorum}, AQ {ack_quorum}",
         "per_ledger": f"{min(_PER_LEDGER, int(kept)):_}",
@@ -243,6 +249,8 @@ def _bookkeeper(nodes: int, racks: int, quorums: Sequence[Any], kept: float, fai
         "bookies": [each + 1 for each in ensembles],
         "failover": _part("bookkeeper_failover", {"failovers": failovers}) if _number(failovers) else "",
         "or_ensemble": f" or ensemble_size == {ensemble}" if ensemble > write_quorum else "",
+        "placements": _OTHER_RACKS if has_room else "",
+        "and_placements": _OTHER_ROOM.format(racks=racks) if has_room else "",
     }
 
 

@@ -36,6 +36,16 @@ def test_what_is_certain_decides_between_designs_that_losses_do_not_tell_apart()
     assert not any("tie" in each for each in recommend(apart).sentences)
 
 
+def test_of_ties_a_design_that_survives_a_rack_comes_first_unless_a_target_asks_for_racks():
+    slow, fast = "WQ 5 AQ 3", "WQ 5 AQ 2"
+    given = tied(wants_nodes=1, nodes=1)
+    racks = {of_slow: given["point_id"].map({"id0": of_slow, "id1": 1}) for of_slow in (0, 1, 2)}
+    for of_slow, first in ((0, fast), (1, fast), (2, slow)):
+        assert chosen(given.assign(zones=racks[of_slow]))[0] == first
+    assert any("it survives the loss of a rack." in each for each in recommend(given.assign(zones=racks[2])).sentences)
+    assert chosen(given.assign(zones=racks[2], wants_zones=1)) == [fast, slow]  # this many are enough
+
+
 def test_a_design_whose_writes_stop_at_any_restart_comes_last_even_if_it_stores_less():
     goes_on, stops = "design WQ 5 AQ 3", "design WQ 5 AQ 2"
     given = tied(wants_nodes=1, nodes=1)
