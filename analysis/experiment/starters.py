@@ -47,7 +47,7 @@ _CRASHES = 3.16
 
 
 _PLACEMENTS = """
-# Several in [grid] are designs of their own. Of one alone, `quorisk recommend` tells what each design loses with others."""
+# Several in [grid] are designs of their own; of one alone, `quorisk recommend` tells what others would lose."""
 _SHARED_RACKS = """
 "cluster.placement" = ["distinct_racks", "two_racks"]   # of more replicas than racks, which is cautious"""
 _OTHER_RACKS = """
