@@ -9,6 +9,7 @@ broker + the new leader.
 from quorisk.kernels.model import action
 from quorisk.kernels.ops import when, where
 from quorisk.kernels.protocols.kraft.controller import fence_instances, handle_broker_fenced
+from quorisk.kernels.protocols.kraft.layout import forget
 from quorisk.kernels.protocols.kraft.lifecycle import drop_fetch_sessions
 from quorisk.kernels.protocols.rows import WIDTH
 
@@ -23,7 +24,7 @@ def leader_is_isolated_enabled(state, params):
 @action(leader_is_isolated_enabled, "isolated leader", bounds=_BOUNDS)
 def leader_is_isolated(state, params, b, lost):
     """Each broker, while it leads, is cut off from the controller and the other brokers."""
-    state = drop_fetch_sessions(state, 1 << b)
+    state = forget(drop_fetch_sessions(state, 1 << b))
     return state._replace(isolated=state.isolated | (1 << b), isolations=state.isolations + 1)
 
 
