@@ -13,7 +13,8 @@ import pytest
 import quorisk
 from quorisk.kernels.model import EVERYTHING, Action, Model, with_defaults
 from quorisk.kernels.ops import bits, deposit
-from quorisk.kernels.protocols import kafka, kraft
+from quorisk.kernels.protocols import bookkeeper, kafka, kraft
+from quorisk.kernels.protocols.bookkeeper import describe as bookkeeper_words
 from quorisk.kernels.protocols.kafka import kip320
 from quorisk.kernels.protocols.kafka import replication as kafka_replication
 from quorisk.kernels.protocols.kafka.normal_form import normal_form as kafka_form
@@ -214,6 +215,49 @@ def test_kafka_states_of_one_normal_form_go_on_alike(replicas, given):
     writes, sizes = kafka_writes(), {"replicas": replicas, "log_size": 6, "max_records": 6, "max_leader_epoch": 4}
     states, classes = check_lumping(writes, params_of(writes.model, **sizes, **given), 400)
     assert classes < states
+
+
+def alike_entries_as_one(state: Any, params: Any) -> tuple[Any, ...]:
+    """A ledger before anybody recovers it, as `continuous_writes` would have it: of neighbours that the same bookies
+    have, that are on their way to and from the same ones, and that lie on the same side of every LAC, there is one."""
+    spec = bookkeeper_words.spec_state(state, params)
+    (writer,), told = spec.clients, []
+    for e in range(1, writer.lap + 1):
+        holders = [b for b, entries in enumerate(spec.b_entries) if e in {entry.id for entry in entries}]
+        about = {(m.type, m.bookie, m.success, count) for m, count in spec.messages if m.entry.id == e}
+        below = [e <= lac for lac in (writer.lac, *spec.b_lac)]
+        told.append((*holders, *sorted(writer.confirmed[e - 1]), *below, frozenset(about)))
+    return (writer.status, spec.meta_status, *(entry for entry, _ in itertools.groupby(told)))
+
+
+@pytest.mark.parametrize("entries", [2, pytest.param(3, marks=pytest.mark.exhaustive)])
+def test_alike_entries_of_bookkeeper_go_on_unlike(entries):
+    """Why BookKeeper has no `continuous_writes` (docs/concepts.md): a bookie takes requests one by one. One entry that is
+    on its way to a bookie, and two that are, would be one state. The next step takes the one to the state in which the
+    bookie has all that was sent, and the two never."""
+    sizes = {"bookies": 2, "clients": 1, "write_quorum": 2, "ack_quorum": 2, "entries": entries, "inflight": entries}
+    params = bookkeeper.MODEL.make_params(with_defaults(bookkeeper.MODEL, sizes))
+    states, stores = [bookkeeper.MODEL.initial(params, 0)], dict[Any, dict[Any, float]]()
+    seen = set(states)
+    for state in states:  # which grows
+        rates: dict[Any, float] = defaultdict(float)
+        for (name, _, lost, after), share in steps(bookkeeper.MODEL.actions, state, params).items():
+            if not lost and name == "bookie_sends_add_confirmed_response":
+                rates[alike_entries_as_one(after, params)] += share
+            if not lost and after not in seen:
+                seen.add(after)
+                states.append(after)
+        stores[state] = rates
+    classes = defaultdict(list)
+    for state in states:
+        classes[alike_entries_as_one(state, params)].append(state)
+    unlike = [each for each in classes.values() if any(stores[state] != stores[each[0]] for state in each)]
+    sent = [state for state in states if state.writer.requests.sent == state.writer.requests.on_way != 0]
+    one, two = (next(state for state in sent if state.writer.lap == lap) for lap in (1, 2))
+    assert any(one in each and two in each for each in unlike)
+    assert set(stores[one].values()) == {1.0}
+    assert not stores[one].keys() & stores[two].keys()
+    assert len(unlike) < len(classes)
 
 
 def test_of_ever_more_records_classes_reach_the_limit_first(tmp_path):
