@@ -155,13 +155,17 @@ RATES: Mapping[str, Callable[[Placed], float]] = {
 """Times a year that a scenario happens, of all nodes together, by the word for it."""
 
 
-def rate_of(word: str, placed: Placed) -> float:
+def rate_of(words: str, placed: Placed) -> float:
     """Returns the times a year, of all nodes and racks together, that something happens: a word of RATES, or an event
-    of the table, such as "events.power_outage"."""
+    of the table, such as "events.power_outage"; divided by numbers and keys of [model], as in "node_losses / 730 /
+    brokers"."""
+    word, *divisors = words.split(" / ")
+    values = placed.values
+    divisor = math.prod(float(each) if each[0].isdigit() else max(1, values[f"model.{each}"]) for each in divisors)
     if word in RATES:
-        return RATES[word](placed)
+        return RATES[word](placed) / divisor
     [event] = [each for each in placed.cluster.events if f"events.{each.name}" == word]
-    return event.per_year * sum(placed.cluster.scopes_of(event).values())
+    return event.per_year * sum(placed.cluster.scopes_of(event).values()) / divisor
 
 
 def _hits() -> Iterator[tuple[str, Callable[[Placed], float]]]:

@@ -1,7 +1,7 @@
 """Scenarios: events of a year, and the modelled objects (entries, ledgers, partitions) that each of them touches.
 
     [scenarios.failover]
-    per_year = 2_000           # in the whole cluster; or "1650 / s"; or of the cluster: "events.power_outage"
+    per_year = 2_000           # in the whole cluster; or "1650 / s"; or of the cluster: "events.power_outage / 730"
     hits = 40                  # objects that each event touches, 1 unless said; or of the cluster: "broker_partitions"
     fates = "independent"      # of these objects, given the event; or "shared". Left out: both ends are given
     about = "a broker dies; another one recovers the ledger"
@@ -61,14 +61,15 @@ def _with_rates(kind: Kind) -> Kind:
     """The kind that also takes rates with a unit, and reads them as times a year."""
 
     def read(value: object) -> Any:
-        if isinstance(value, str) and value.startswith(_EVENTS):
+        if isinstance(value, str) and (value.startswith(_EVENTS) or value.partition(" / ")[0] in RATES):
             return value  # of which there are, see `finished`
         found = kind.read(value)
         if found is None and isinstance(value, str) and value[:1].isdigit():
             return kind.read(float(units.read_rate(value) * YEAR_S))
         return found
 
-    return Kind(float, f"{kind.allowed}, {_EVENTS}NAME; or {units.RATE}", read)
+    divided = 'with divisors, such as "node_losses / 730 / brokers"'
+    return Kind(float, f"{kind.allowed}, {_EVENTS}NAME, {divided}; or {units.RATE}", read)
 
 
 _PER_YEAR = _with_rates(_counted("the times a year that it happens", 0, RATES))
@@ -185,9 +186,12 @@ def finished(taken: Mapping[str, Mapping[str, Any]], keys: Mapping[str, Key], ha
         for key in ("per_year", "hits"):
             if isinstance(values.get(key), str) and not has_cluster:
                 raise ConfigError(f"scenarios.{name}.{key} = {show(values[key])}: needs [cluster]; or give a number")
-        often = values["per_year"]
-        if isinstance(often, str) and often not in RATES and f"{TABLE}.{often}.per_year" not in keys:
+        often, *divisors = values["per_year"].split(" / ") if isinstance(values["per_year"], str) else [""]
+        if often and often not in RATES and f"{TABLE}.{often}.per_year" not in keys:
             raise ConfigError(f"scenarios.{name}.per_year = {show(often)}: there is no [{TABLE}.{often}]")
+        for each in divisors:
+            if not (re.fullmatch(r"[1-9]\d{0,9}(\.\d{1,6})?", each) or f"model.{each}" in keys):
+                raise ConfigError(f"scenarios.{name}.per_year: / {show(each)}: a number from 1 up, or a key of [model]")
         outage = values.get("faults.max_outages", 0) > 0
         takes_over = values.get("model.clients", 1) > 1 if "model.clients" in keys else not outage
         own: dict[str, Any] = {"incident": takes_over} | {key: values[key] for key in _OWN if key in values}

@@ -263,28 +263,20 @@ def _kraft(values: Mapping[str, Any]) -> Mapping[str, Any]:
     spread = zones and in_racks == "distinct_racks"
     mixed = zones and in_racks == "two_racks" and factors[0] <= racks
     least_of_1 = min((least for _, least, acks in today if acks == "1"), default=0)
-    of_partition, losses = factors[-1] if spread else zones, {"value": _number(values["node_loss"]), "error_factor": 2}
     gap = partitions / float(values["entries_per_second"])
     numbers = {
         "nodes": nodes,
         "racks": racks,
-        "factor": factors[-1],
+        "factor": factors[0],
         "partitions": f"{partitions:,}",
         "led_partitions": f"{max(1.0, partitions / nodes):g}",
-        "broker_partitions": f"{max(1.0, partitions * factors[-1] / nodes):g}",
-        "broker_losses": _times(losses, nodes / factors[-1] / _PER_ROLL),
-        "losses_under_lag": _times(losses, nodes / _PER_SPELL),
+        "per_roll": f"{_PER_ROLL:g}",
+        "per_spell": f"{_PER_SPELL:g}",
         "crashes_under_lag": _times({"value": _CRASHES, "error_factor": 10}, nodes / _PER_SPELL),
         "crashes": _times({"value": _CRASHES, "error_factor": 3}, nodes),
         "between_writes": 15 if least_of_1 else 5,  # as each takes a dozen steps with acks = 1
         "gap": f"{gap:.4g}",
-        "between_crashes": f"{gap * factors[-1]:.4g}",
-    }
-    of_racks = zones and {
-        "zones": of_partition,
-        "rack_partitions": f"{partitions * of_partition / racks:g}",
-        "rack_losses": _times(_PER_RACK, racks / of_partition / _PER_ROLL),
-        "racks_under_lag": _times(_PER_RACK, racks / _PER_SPELL),
+        "between_crashes": f"{gap * factors[0]:.4g}",
     }
     return {
         **numbers,
@@ -303,7 +295,7 @@ def _kraft(values: Mapping[str, Any]) -> Mapping[str, Any]:
         "min_isrs": sorted({*(least for _, least, _ in today), *range(1, factors[-1])}),
         "acks": json.dumps(["all", "1"] if least_of_1 else ["all"]),
         "and_acks": f', "acks == all or min.insync.replicas == {least_of_1}"' if least_of_1 else "",
-        "rack_scenario": _part("kraft_rack", {**numbers, **of_racks}) if of_racks else "",
+        "rack_scenario": _part("kraft_rack", numbers) if zones else "",
         "acks_1": _part("kraft_acks_1", numbers) if least_of_1 else "",
     }
 

@@ -34,6 +34,8 @@ LIMITS = (
     "A bookie in limbo stays in limbo: nothing restores what it lacks. It confirms that it is fenced, where one of "
     "BookKeeper's answers DataUnknown, unless limbo_answers_fencing is off.",
     "The metadata store never fails.",
+    "A run writes model.entries entries, at most 4. Where recovery reads do not fence, losses are likelier with one "
+    "entry in flight than with more, or with a steady stream: docs/concepts.md has a failover by what is in flight.",
     "There is one ledger and no load: a bookie is as fast with many ledgers as with one.",
 )
 """Limits of the model, one sentence each."""

@@ -97,7 +97,21 @@ def test_partitions_and_several_kinds_of_topics_of_kafka_are_in_the_file(tmp_pat
     of_each = [each.point.values for each in experiment.points]
     assert all(values["zones"] == values["replication_factor"] for values in of_each)  # a zone for each replica
     assert experiment.clusters[0].cluster.ledgers == pytest.approx(12_000, rel=1e-3)
-    assert hazard(experiment, *BY_BROKER) == pytest.approx(12 * 12_000 * 0.0157, rel=0.005)
+    for placed in experiment.clusters:
+        assert hazard(experiment, *BY_BROKER, placed) == pytest.approx(12 * 12_000 * 0.0157, rel=0.005)
+        lost = experiment.scenarios["broker_lost"].event(placed)
+        replicas = placed.varied["model.replication_factor"]  # its own, not the largest of the file
+        assert lost.hits == pytest.approx(12_000 * replicas / 30, rel=1e-3)
+        assert lost.per_year == pytest.approx(30 * 0.0157 / 730.5 / replicas)
+
+
+def test_the_divisors_of_how_often_a_scenario_happens_are_numbers_or_keys_of_the_model(tmp_path):
+    mine = load("kraft", starters.Answers("30", "3", "5e4", "7 days", "3/2/all"), tmp_path)
+    lost = mine.changed('scenarios.broker_lost.per_year="node_losses / 2.5 / 4"').scenarios["broker_lost"]
+    assert lost.event(mine.clusters[0]).per_year == pytest.approx(30 * 0.0157 / 10)
+    for wrong in ("racks", "0", "-1", ""):
+        with pytest.raises(ConfigError, match=rf'per_year: / "{wrong}": a number from 1 up, or a key of \[model\]'):
+            mine.changed(f'scenarios.broker_lost.per_year="node_losses / {wrong}"')
 
 
 def test_replicas_are_in_racks_of_their_own_where_there_are_enough(tmp_path):
@@ -111,11 +125,12 @@ def test_replicas_are_in_racks_of_their_own_where_there_are_enough(tmp_path):
     assert len(found) == 6
 
 
-def hazard(experiment, scenario, action):
+def hazard(experiment, scenario, action, placed=None):
     """Rolls a year of all partitions, times how often a year the action comes: what an event hits, how often it happens
     and the model's rate have to give that."""
     point = next(each.point for each in experiment.points if each.scenario == scenario)
-    return experiment.scenarios[scenario].event(None).objects * point.rates[action] * YEAR_S
+    event = experiment.scenarios[scenario].event(placed or next(iter(experiment.clusters), None))
+    return event.objects * point.rates[action] * YEAR_S
 
 
 YEAR_S = 365.25 * 86_400
@@ -129,9 +144,8 @@ def test_faults_in_rolls_come_as_often_in_scenarios_as_on_the_cluster(racks, quo
     placed, rolls = experiment.clusters[0], 1000 * experiment.clusters[0].restarts
     assert hazard(experiment, *BY_RACK) == pytest.approx(rolls * placed.figure(RACK_OUTAGES), rel=0.005)
     assert hazard(experiment, *BY_BROKER) == pytest.approx(rolls * placed.cluster.node_loss, rel=0.005)
-    ends = [experiment.known[key].quantile(0.95) for key in (RACK_OUTAGES, "scenarios.rack_loses_power.per_year")]
-    of_partition = experiment.points[-1].point.values["zones"]
-    assert ends[1] / ends[0] == pytest.approx(int(racks) / of_partition / 730.5, rel=0.005)
+    assert RACK_OUTAGES in experiment.known
+    assert "scenarios.rack_loses_power.per_year" not in experiment.known  # it is the cluster's
 
 
 @pytest.mark.parametrize(

@@ -232,8 +232,8 @@ def alike_entries_as_one(state: Any, params: Any) -> tuple[Any, ...]:
 
 @pytest.mark.parametrize("entries", [2, pytest.param(3, marks=pytest.mark.exhaustive)])
 def test_alike_entries_of_bookkeeper_go_on_unlike(entries):
-    """Why BookKeeper has no `continuous_writes` (docs/concepts.md): a bookie takes requests one by one. One entry that is
-    on its way to a bookie, and two that are, would be one state. The next step takes the one to the state in which the
+    """Why BookKeeper has no `continuous_writes` (docs/concepts.md): a bookie takes requests one by one. One entry on
+    its way to a bookie, and two on their way, would be one state. The next step takes the one to the state in which the
     bookie has all that was sent, and the two never."""
     sizes = {"bookies": 2, "clients": 1, "write_quorum": 2, "ack_quorum": 2, "entries": entries, "inflight": entries}
     params = bookkeeper.MODEL.make_params(with_defaults(bookkeeper.MODEL, sizes))
