@@ -65,12 +65,11 @@ lint: $(STAMP) ## ruff (rules and format), mypy, and the rules of who imports wh
 	@$(BIN)/lint-imports --no-logo --no-cache
 
 gallery: $(STAMP) ## draw the README's figures from real sweeps
-	@$(WITH_JAVA) for name in pulsar demo kafka_variants; do \
+	@$(WITH_JAVA) for name in pulsar demo; do \
 	    $(BIN)/quorisk run configs/$$name.toml --out results/$$name --resume || exit; done
 	@cp results/pulsar/figures/incidents.svg $(GALLERY)/pulsar_incidents.svg
 	@for figure in loss_data_loss heat_map_data_loss; do \
 	    cp results/demo/figures/$$figure.svg $(GALLERY)/demo_$$figure.svg; done
-	@cp results/kafka_variants/figures/heat_map_data_loss.svg $(GALLERY)/kafka_variants_heat_map_data_loss.svg
 
 # With little memory the counterexamples of BookKeeper come from random runs. The README's recovery of defect 2 tells the
 # metadata store of a new ensemble at once.

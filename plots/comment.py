@@ -113,8 +113,7 @@ def _size(design: Design) -> str:
     worst: dict[str, Any] = design.worst
     if not design.is_clustered or not worst["incidents"]:
         return ""
-    median = numbers.in_full(worst["incident_p50"])
-    return f"{median} {'entry' if median == '1' else 'entries'}"
+    return numbers.entries(numbers.in_full(worst["incident_p50"]))
 
 
 def _stores(design: Design) -> str:

@@ -129,6 +129,11 @@ def between(low: float, high: float) -> str:
     return f"{mantissa} to {number(high)}" if float(mantissa) < 10 else f"{number(low)} to {number(high)}"
 
 
+def entries(number: str) -> str:
+    """Returns a written number of entries: 1 entry, 850,000 entries."""
+    return f"{number} {'entry' if number == '1' else 'entries'}"
+
+
 def short(value: float) -> str:
     """Returns a number in full, for ticks, settings and targets: 10⁻⁴, 0.001, 200, 2.5 × 10⁻⁷, −0.1."""
     if value < 0:

@@ -123,7 +123,8 @@ def said(key: str, given: Any, physical: bool) -> str:
 
 
 def design(given: Mapping[str, Any], keys: Iterable[str]) -> str:
-    """Returns a design's settings for people: switches are named where they differ from their defaults.
+    """Returns a design's settings for people: switches are named where they differ from their defaults, or if nothing
+    else is there to name.
 
     `changed` of `given` says which are not (`analysis.decision.promises`); without it, all are on by default.
     """
@@ -137,7 +138,9 @@ def design(given: Mapping[str, Any], keys: Iterable[str]) -> str:
     keys = list(keys)
     with_fsync = _FSYNCS if all(key in keys and given[key] for key in _FSYNCS) else ()
     named = [key for key in keys if key in with_fsync or not is_default(key)]
-    return settings(given, named) or "all mechanisms on" if keys else "this design"
+    if not named and len(keys) > 1 and all(given[key] for key in keys):
+        return "all mechanisms on"
+    return settings(given, named or keys) or "this design"
 
 
 def parameters(frame: pd.DataFrame) -> list[str]:

@@ -2,7 +2,10 @@
 
 import doctest
 import importlib
+import os
 import re
+import subprocess
+import sys
 
 import pytest
 from typer.testing import CliRunner
@@ -130,3 +133,35 @@ def test_what_a_cluster_of_bookies_loses_is_what_the_page_says(write_quorum, ack
 def test_a_protocol_need_not_say_which_settings_it_has():
     assert registry.settings("compaction") == ()
     assert registry.evidence("compaction") == {}
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("target", "code"), [(0.99, 0), (1e-9, 3)])
+def test_the_workflow_for_pull_requests_runs_as_it_is_written(tmp_path, target, code):
+    """Its steps, with programs that write down what `pip` and `gh` are asked for."""
+    workflow = (ROOT / "docs" / "ci.md").read_text().replace("${{ vars.QUORISK }}", ROOT.as_uri())
+    steps = re.findall(r"run: (.+)", workflow.replace("${{ github.event.number }}", "7"))
+    programs = {
+        "pip": 'echo "$@"',
+        "gh": 'echo "$@"; cat comment.md',
+        "quorisk": f'exec {sys.executable} -m quorisk "$@"',
+    }
+    for name, does in programs.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{does}\n")
+        (tmp_path / name).chmod(0o755)
+    case = (ROOT / "configs" / "defect1.toml").read_text()
+    (tmp_path / "durability.toml").write_text(re.sub(r"(?m)^runs = .*", f"runs = 2000\ntarget = {target}", case))
+    environment = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+    install, ask, post = (
+        subprocess.run(
+            ["bash", "-ec", step], check=False, cwd=tmp_path, env=environment, capture_output=True, text=True
+        )
+        for step in steps
+    )
+    assert (install.returncode, install.stdout) == (0, f"install git+{ROOT.as_uri()}\n")
+    assert ask.returncode == code, ask.stderr
+    assert (tmp_path / "comment.svg").stat().st_size > 1000
+    asked, said = post.stdout.split("\n", 1)
+    assert asked == "pr comment 7 --edit-last --create-if-none --body-file comment.md"
+    assert said.startswith("### Quorisk: ")
+    assert said == (tmp_path / "comment.md").read_text()

@@ -168,9 +168,9 @@ class Design(NamedTuple):
             said.append(f"p99 of a write at most {numbers.short(most_ms)} ms")
         if self.is_clustered:
             if (most := at.get("wants_losses_per_year", math.inf)) < math.inf:
-                said.append(f"at most {numbers.short(most)} entries lost a year")
+                said.append(f"at most {numbers.entries(numbers.short(most))} lost a year")
             if (most := at.get("wants_incident_entries_p99", math.inf)) < math.inf:
-                said.append(f"at most {numbers.short(most)} entries lost at once in 99 of 100 incidents")
+                said.append(f"at most {numbers.entries(numbers.short(most))} lost at once in 99 of 100 incidents")
             if (most := at.get("wants_write_minutes_lost_per_year", math.inf)) < math.inf:
                 said.append(f"at most {numbers.short(most)} minutes a year without writes")
         for promised in _PROMISED:
@@ -286,7 +286,7 @@ def designs(rows: pd.DataFrame) -> list[Design]:
         differ = any(point["high"] < worst["high"] for point in points)
         for point in points:
             point["at"] = text.settings(point, fault_keys) if differ else ""
-        found.append(Design(text.design(worst, named) or "this design", points, worst))
+        found.append(Design(text.design(worst, named), points, worst))
     return ranked(found)
 
 

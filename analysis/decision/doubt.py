@@ -152,7 +152,7 @@ def _open(design: Design, known: Allowed, designs_of: Mapping[str, int]) -> str:
         return ""
     scenario = known.unsolved.get(designs_of.get(_id(design), -1), "")
     where = f' in "{text.cause(scenario)}"' if scenario else ""
-    return f"its losses{where} were counted in runs or bounded, which does not tell how they follow the rates"
+    return f"its losses{where} were sampled or bounded, not solved exactly"
 
 
 def _chosen_at(found: Sequence[Design], target: float, solved: Mapping[str, Known], draw: int) -> str:

@@ -61,7 +61,7 @@ def told(rows: pd.DataFrame, found: Sequence[Design], target: float) -> list[str
     chosen = verdict.chosen(list(found), target)
     if len(rows) > _MOST_ROWS or (chosen and len(found) < 2):
         return []
-    said = [] if chosen else [_met_by(found, target)]
+    said = [*_more_runs(found, target, chosen), *([] if chosen else [_met_by(found, target)])]
     if math.isfinite(target) and chosen:
         what = "a target of" if text.is_yearly(rows) else "a target (run.target) of"
         said += _sides(what, target, chosen, lambda factor: verdict.chosen(list(found), factor * target, chosen))
@@ -72,8 +72,9 @@ def told(rows: pd.DataFrame, found: Sequence[Design], target: float) -> list[str
             return verdict.chosen(designs(rows.assign(per_year=rows["per_year"] * scale)), target, chosen)
 
         said += _sides(f'"{text.cause(scenario)}"', 1.0, chosen, by, " times as often")
-    if _scenarios(rows) and not chosen and len(said) == 1:
-        said.append(f"Any one scenario {MOST:g} times less often: still {NONE}.")
+    if _scenarios(rows) and not any(each.startswith(f'{FLIP}"') for each in said):
+        often = "less" if not chosen else "more or less"
+        said.append(f"Any one scenario {MOST:g} times {often} often: still {chosen or NONE}.")
     return said + (list(_settings(rows, chosen, target)) if len(found) > 1 else [])
 
 
@@ -85,9 +86,17 @@ def _met_by(found: Sequence[Design], target: float) -> str:
     nearest = min(open_to, key=lambda each: len(each.shortfalls()))
     high = nearest.span[1]
     losses = [f"{measure_of(nearest)} up to {numbers.number(numbers.above(high))}"] if high > target else []
-    is_open = nearest.verdict(target) == UNDECIDED
-    more = "; more runs may decide, as the target lies in its interval" if is_open else ""
-    return f"{FLIP}targets that allow {', and '.join([*losses, *nearest.shortfalls()])}: {nearest.settings}{more}."
+    return f"{FLIP}targets that allow {', and '.join([*losses, *nearest.shortfalls()])}: {nearest.settings}."
+
+
+def _more_runs(found: Sequence[Design], target: float, chosen: str) -> Iterator[str]:
+    """A sentence on the first undecided design that would be chosen if more runs showed that it meets the target."""
+    for each in found:
+        if each.verdict(target) == UNDECIDED:
+            shown = each._replace(worst={**each.worst, "high": target})
+            if verdict.chosen([shown if other is each else other for other in found], target, chosen) == each.settings:
+                yield f"More runs may decide: the target lies in the interval of {each.settings}."
+                return
 
 
 def _scenarios(rows: pd.DataFrame) -> list[str]:

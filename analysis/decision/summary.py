@@ -73,7 +73,7 @@ def _p_any(design: Design) -> dict[str, Any]:
     worst = design.worst
     if design.is_clustered or "p_any" not in worst:
         return {}
-    return {**worst, **dict(zip(years.SUMMED, (worst[f"p_any{end}"] for end in ENDS), strict=True))}
+    return {**worst, **dict(zip(years.SUMMED, (worst[f"p_any{end}"] for end in ENDS), strict=True)), "yearly": False}
 
 
 def _errors(design: Design, sure: Doubt | None, p_any: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -101,11 +101,10 @@ def _incident(design: Design) -> Iterator[tuple[str, str]]:
     if design.is_clustered and worst["incidents"]:
         yield "happens", f"about once in {say_time(YEAR_S / worst['incidents'])}"
         median, most = numbers.in_full(worst["incident_p50"]), numbers.in_full(worst["incident_p99"])
-        entries = "entry" if median == "1" else "entries"
         if loses_at_least(worst):
-            yield "lost at once", f"at least {median} {entries} (median); a lost partition counts as one"
+            yield "lost at once", f"at least {numbers.entries(median)} (median); a lost partition counts as one"
         else:
-            yield "lost at once", f"{median} {entries} (median); in 99 of 100 incidents at most {most}"
+            yield "lost at once", f"{numbers.entries(median)} (median); in 99 of 100 incidents at most {most}"
     elif "parts" in worst:
         protocol, most = worst.get("protocol", ""), max(row.get("hits", 1.0) for row in worst["parts"])
         objects = numbers.counted(int(most), _OBJECTS.get(protocol, "object"))
@@ -113,8 +112,8 @@ def _incident(design: Design) -> Iterator[tuple[str, str]]:
         yield "lost at once", f"at most {objects}; {how} also tells how many entries"
     if causes := design.by_cause:
         most = max(causes, key=lambda cause: causes[cause])
-        about, of = ("last copies go with", "incidents") if design.is_clustered else ("mostly in", "losses")
-        yield about, f"{text.cause(most)} ({numbers.share(causes[most] / math.fsum(causes.values()))} of the {of})"
+        part = numbers.share(causes[most] / math.fsum(causes.values()))
+        yield "main cause", f"{text.cause(most)} ({part} of the {'incidents' if design.is_clustered else 'losses'})"
 
 
 def _why(design: Design, found: Sequence[Design], target: float) -> Iterator[tuple[str, str]]:
@@ -131,7 +130,7 @@ def _choice(design: Design, picks: Sequence[Design], sure: Doubt | None) -> Iter
     """Facts on the choice: the draws in which it is this design, the runner-up, placements, and what to learn."""
     if picks and sure is not None and design.settings in sure.allowed and len(sure.allowed) > 1:
         often = of_draws(sure.choice.get(design.settings, 0.0))
-        yield "it is the choice", f"in {often} of draws from what is known of the rates"
+        yield "still the choice", f"in {often} of draws from what is known of the rates"
     if len(picks) > 1:
         tie = f", {said}" if (said := picks[1].tie(picks[0])) else ""
         stops = "; any restart stops its writes" if picks[1].stops_writes else ""

@@ -104,7 +104,7 @@ def test_of_a_design_whose_losses_are_not_solved_is_said_why_nothing_is_known_an
         sure = doubt(found, 1.0, counted._replace(designs=[None, other]), {"0": 0, "1": 1})
         assert sure is not None
         assert len(sure.choice) == choices
-        why = 'its losses in "failover" were counted in runs or bounded, which does not tell how they follow the rates'
+        why = 'its losses in "failover" were sampled or bounded, not solved exactly'
         assert sentences(sure, "copies 2", "losses a year") == [
             f"How much the doubt about rates matters to losses a year is not known: {why}."
         ]

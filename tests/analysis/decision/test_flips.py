@@ -59,8 +59,23 @@ def test_each_flip_that_is_told_is_one_on_both_of_its_sides():
             beyond, instead, before = told.groups()
             assert chosen(rows, float(beyond)) == instead != now == chosen(rows, float(before))
             found += 1
-    assert found == len(said) > 1
+    assert said[0] == "More runs may decide: the target lies in the interval of WQ 2, AQ 3."
+    assert found == len(said) - 1 > 1
     assert recommend(year([20, 30, 40, 10, 1, 200, 9, 4, 3, 0, 0, 5]).frame).flips == said
+
+
+def test_that_no_scenario_changes_the_choice_is_told():
+    rows = choose.of(year([0] * 12, target=0.5).frame, text.ANY_LOSS)
+    rare = rows.assign(high=rows["high"] / 1e6)
+    assert flips.told(rare, designs(rare), 0.5) == ["Any one scenario 100 times more or less often: still WQ 3, AQ 3."]
+
+
+def test_switches_at_their_defaults_are_named_where_nothing_else_is():
+    given = {"variant.flush_every_message": False, "variant.fencing": True, "changed": ""}
+    assert text.design(given, ["variant.flush_every_message"]) == "flush every message off"
+    assert text.design(given, list(given)[:2]) == "flush every message off, fencing on"
+    assert text.design(given | {"variant.flush_every_message": True}, list(given)[:2]) == "all mechanisms on"
+    assert text.design(given, []) == "this design"
 
 
 def test_what_would_be_chosen_under_some_of_the_faults_alone_is_told():
@@ -90,8 +105,9 @@ def test_where_no_design_meets_the_targets_those_that_one_would_meet_are_told():
     assert recommend(given.assign(target=1e-6)).flips == [f"{told}: keys 1."]
     assert recommend(given.assign(target=0.0426)).headline == "Run keys 1."
     assert recommend(given.assign(target=0.9999 * high)).headline != "Run keys 1."
-    more = "keys 1; more runs may decide, as the target lies in its interval."
-    assert recommend(given.assign(target=0.9999 * high)).flips[0].endswith(more)
+    more, targets = recommend(given.assign(target=0.9999 * high)).flips
+    assert more == "More runs may decide: the target lies in the interval of keys 1."
+    assert targets == f"{told}: keys 1."
     assert recommend(frame([30]).assign(target=1e-6)).flips == [f"{told}: this design."]
     slow = given.assign(target=1.0, write_p99_ms=9.0, write_p99_high_ms=9.0, wants_write_p99_ms=5.0)
     assert recommend(slow).flips == ["With targets that allow p99 of a write 9.00 ms: keys 1."]

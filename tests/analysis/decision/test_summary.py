@@ -46,7 +46,7 @@ def test_of_a_cluster_it_says_how_often_how_much_and_why():
         "rates allow": "1.00 × 10⁻⁴ to 0.0100, nine times in ten",
         "happens": "about once in 500 years",
         "lost at once": "50,000 entries (median); in 99 of 100 incidents at most 300,000",
-        "last copies go with": "rack outages (75% of the incidents)",
+        "main cause": "rack outages (75% of the incidents)",
         "it stores": "3 copies of each entry, 1 TiB in all",
         "it survives": "the loss of 1 bookie",
         "a write takes": "0.500 ms (median); 99 of 100 at most 2.00 ms",
@@ -58,7 +58,7 @@ def test_what_most_losses_come_of_may_be_a_scenario_beside_the_cluster(per_year,
     beside = {**COUNTS, "run.scenario": "failover", "per_year": per_year, "incident": True}
     beside |= dict.fromkeys(("p", "low", "high"), 5e-3)
     inside = {"run.scenario": "entry", "per_year": 1e10, "p": 1e-3, "incident": False}
-    assert told(design(6e-3, **CLUSTER, parts=[beside, inside]))["last copies go with"].startswith(cause)
+    assert told(design(6e-3, **CLUSTER, parts=[beside, inside]))["main cause"].startswith(cause)
 
 
 def test_without_a_cluster_it_is_losses_and_without_a_design_that_meets_targets_it_says_so():
@@ -72,7 +72,7 @@ def test_without_a_cluster_it_is_losses_and_without_a_design_that_meets_targets_
     assert told(named, 1.0)["3/3/2"] == "ensemble 3, write quorum 3, ack quorum 2"
     assert said["P(any loss in a year)"] == "0.950"
     assert said["losses a year"].startswith("3.00")
-    assert said["mostly in"] == "outage (66.7% of the losses)"
+    assert said["main cause"] == "outage (66.7% of the losses)"
     assert said["rates allow"] == "not known: the file does not say how well its rates are known"
 
 
@@ -83,7 +83,7 @@ def test_of_a_design_whose_doubt_was_not_found_it_says_why_and_not_how_often_it_
     sure = Doubt({"WQ 2": known, "WQ 4": known}, {"WQ 3": 0.6, "WQ 4": 0.4}, {}, None, {}, why)
     said = told(design(2e-3, **CLUSTER), 1.0, sure)
     assert said["rates allow"] == "not known: its losses were counted"
-    assert "it is the choice" not in said
+    assert "still the choice" not in said
 
 
 def test_the_computations_interval_is_told_apart_from_the_rates_and_what_changes_the_choice_is_there():
@@ -124,4 +124,4 @@ def test_without_a_cluster_the_most_that_an_event_takes_is_told_in_the_files_uni
     part = {"run.scenario": "all_zones_lose_power", "per_year": 10.0, "p": 0.1, "low": 0.1, "high": 0.1, "hits": hits}
     facts = told(design(1.0, parts=[part | {"protocol": protocol}], protocol=protocol), 1.0)
     assert facts["lost at once"].startswith(said)
-    assert facts["mostly in"] == "all zones lose power (100% of the losses)"
+    assert facts["main cause"] == "all zones lose power (100% of the losses)"
