@@ -19,9 +19,11 @@ settings.load_profile("usual")
 
 
 def pytest_configure():
-    """Has Ctrl-C end commands that tests start, even if these run in the background of a script, where it would not."""
+    """Has Ctrl-C end commands that tests start, even if these run in the background of a script, where it would not; and
+    the garbage collector look seldom, which else takes a tenth of the time."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    gc.set_threshold(100_000, 20, 100)
 
 
 def pytest_addoption(parser):
@@ -83,11 +85,9 @@ def spark_only_where_it_is_needed(request, kept_spark):
 
 
 def pytest_collection_finish():
-    """Has the garbage collector leave alone what test modules import, and look seldom: else it takes a tenth of the
-    time, most of it among millions of objects that stay to the end."""
+    """Has the garbage collector leave alone what test modules import: millions of objects that stay to the end."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(100_000, 20, 100)
 
 
 @pytest.fixture

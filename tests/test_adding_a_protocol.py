@@ -183,26 +183,27 @@ def test_what_a_package_declares_wrongly_is_refused_before_anything_runs(install
         assert done.stderr.startswith(f"error: protocol = 'primary_backup': {said}")
 
 
-IDENTITY = """
+IDENTITIES = """
+import pathlib
 import quorisk
-for file in ("primary_backup.toml", "compaction.toml"):
-    print(quorisk.load_experiment(file).points[0].point_id)
+from quorisk.kernels.protocols import registry
+for name in ("", "story.py", "__init__.py"):
+    file = pathlib.Path("primary_backup", name or "cases.py")
+    text = file.read_text()
+    file.write_text(text + "\\n" * bool(name))
+    registry.source.cache_clear()
+    print(*(quorisk.load_experiment(f"{each}.toml").points[0].point_id for each in ("primary_backup", "compaction")))
+    file.write_text(text)
 """
 
 
 def test_the_source_is_part_of_what_a_result_is(installed):
     """After an edited guard old runs and new ones are not those of one point; words change nothing."""
     (installed / "compaction.toml").write_text(SMALL_FILE)
-    before, own = in_folder(installed, sys.executable, "-c", IDENTITY).split()
-    found = {}
-    for name in ("story.py", "__init__.py"):
-        file = installed / "primary_backup" / name
-        text = file.read_text()
-        file.write_text(text + "\n")
-        found[name], unchanged = in_folder(installed, sys.executable, "-c", IDENTITY).split()
-        file.write_text(text)
-        assert unchanged == own
-    assert found["story.py"] == before != found["__init__.py"]
+    said = in_folder(installed, sys.executable, "-c", IDENTITIES).splitlines()
+    (before, own), (of_words, own_by_words), (of_guards, own_by_guards) = (line.split() for line in said)
+    assert of_words == before != of_guards
+    assert own == own_by_words == own_by_guards
 
 
 def test_a_protocol_that_cannot_be_imported_is_a_line(installed, tmp_path):

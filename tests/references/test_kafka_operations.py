@@ -11,7 +11,7 @@ ROWS = [json.loads(line) for line in (ROOT / "tests" / "data" / "kafka_operation
 RUNS = 60_000
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["name"])
 def test_as_many_runs_lose_something(row):
     (found, *_), p = lost(setting(row["setting"]), RUNS, 1), row["p"]

@@ -39,6 +39,7 @@ from tests.support import point_of, run, values_of
 # Published figures
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("retries", retransmission.P1)
 def test_bounded_retransmission_protocol(retries):
     values = {"frames": 16, "max_retries": retries}

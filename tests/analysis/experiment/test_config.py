@@ -139,7 +139,13 @@ def test_equal_points_have_equal_ids_however_they_are_written(read):
     assert len({read(BOOKKEEPER, change).points[0].point_id for change in changes} | {plain.point_id}) == 7
 
 
-@pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.toml")), ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, id=path.name, marks=[pytest.mark.exhaustive] * (path.stem == "ten_thousand"))
+        for path in sorted(CONFIGS.glob("*.toml"))
+    ],
+)
 def test_ids_of_many_points_are_those_of_each(path):
     experiment = load(path)
     assert [each.point_id for each in experiment.points] == [

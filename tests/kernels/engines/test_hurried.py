@@ -144,6 +144,7 @@ def _two_at_once(state, params):
     return 2 * popcount(state.up)
 
 
+@pytest.mark.exhaustive
 def test_a_step_that_takes_more_than_the_margin_says_is_refused():
     wrong = outside.changed("margin", margin=Margin("crash", lambda params: params.replicas, _two_at_once))
     points = pack(wrong, [outside.point(crash=0.5)])._replace(starts=NO_STARTS._replace(places=4, p=0.5))

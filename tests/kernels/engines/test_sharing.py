@@ -76,7 +76,7 @@ def test_a_group_goes_off_at_its_rate_and_each_member_as_often():
     values = VALUES | {"ticks": 1, "max_storms": 1, "max_floods": 0}
     rates = {"wake": 2.0, "graze": 3.0, "storm": 5.0, "tick": 7.0}
     point = Point(values, rates, 0.5, 1, math.inf, other_losses={"p_lost_in_storm": 0.25})
-    runs = 3_000
+    runs = 1_500
     steps = Counter[tuple[str, int]]()
     gone = Counter[int]()
     for run in range(runs):

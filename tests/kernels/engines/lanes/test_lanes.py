@@ -110,7 +110,7 @@ def test_conditions_that_do_not_always_hold_change_no_result(monkeypatch, name, 
     assert RUNS / 2 < compared.repeated <= RUNS
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("shape", [OF_32_BITS, QUEUED])
 def test_one_kernel_serves_points_that_differ_in_their_losses(tmp_path, shape):
     model, small = registry.load("bookkeeper"), registry.cases("bookkeeper").small
