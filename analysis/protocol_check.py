@@ -102,17 +102,17 @@ def _steps(model: Model, cases: Cases) -> str:
     teller, taken = registry.teller(model), Counter[int]()
     for values in cases.walks:
         params = model.make_params(_values(model, cases, values))
-        declared.asked(model, "participants", params, teller.participants, params)
+        declared.evaluated(model, "participants", params, teller.participants, params)
         for walk in islice(declared.walks(model, params, WALKS, seed=1), STEPS):
             taken[walk.action] += 1
             name = model.actions[walk.action].name
             tell = partial(teller.tell, walk.state, params, name, walk.instance, walk.after)
-            declared.asked(model, f"the story of {name}", walk.state, tell)
-            declared.asked(model, "the story's variables", walk.after, teller.variables, walk.after, params)
+            declared.evaluated(model, f"the story of {name}", walk.state, tell)
+            declared.evaluated(model, "the story's variables", walk.after, teller.variables, walk.after, params)
             for invariant in model.invariants:
                 if not invariant.holds(walk.after, params):
                     verdict = partial(teller.verdict, walk.after, params, invariant.name)
-                    declared.asked(model, f"the verdict of {invariant.name}", walk.after, verdict)
+                    declared.evaluated(model, f"the verdict of {invariant.name}", walk.after, verdict)
     never = [action.name for i, action in enumerate(model.actions) if not taken[i] and not action.needs]
     if never:
         raise _wrong(model, f"cases: no walk comes to {', '.join(never)}; walks need larger configurations")

@@ -133,12 +133,12 @@ def walks(model: Model, params: Any, num: int, seed: int) -> Iterator[Walk]:
     less it was taken so far. Raises ModelError, which says what is wrong where."""
     chance = random.Random(seed)
     taken: Counter[int] = Counter()
-    choices = asked(model, "initial_choices", params, model.initial_choices, params)
+    choices = evaluated(model, "initial_choices", params, model.initial_choices, params)
     if choices < 1:
         raise ModelError(f"protocol = {model.name!r}: initial_choices: {choices} of {_text(params)}: at least 1")
     for _ in range(num):
         choice = chance.randrange(choices)
-        state = asked(model, "initial", params, model.initial, params, choice)
+        state = evaluated(model, "initial", params, model.initial, params, choice)
         _check_state(model, params, state, f"initial, choice {choice},")
         for _ in range(MOST_STEPS):
             enabled = _enabled(model, params, state)
@@ -171,7 +171,9 @@ def check_margin(model: Model, params: Any, num: int = MARGIN_STEPS) -> int:
         return 0
     for step in islice(walks(model, params, num, seed=1), num):
         action = model.actions[step.action].name
-        before, after = (asked(model, "margin.needed", s, margin.needed, s, params) for s in (step.state, step.after))
+        before, after = (
+            evaluated(model, "margin.needed", s, margin.needed, s, params) for s in (step.state, step.after)
+        )
         text = f"protocol = {model.name!r}: margin: needed = {before} of {_text(step.state)}"
         if before - after > (action == margin.fault):
             raise ModelError(f"{text}, from which {action} leads to {after}")
@@ -187,10 +189,10 @@ def check_margin(model: Model, params: Any, num: int = MARGIN_STEPS) -> int:
 def _enabled(model: Model, params: Any, state: Any) -> list[tuple[int, int]]:
     """(place of the action, instance) of all that are enabled."""
     found = []
-    all_words = asked(model, "the guards of the smallest sizes", params, num_words, model)
+    all_words = evaluated(model, "the guards of the smallest sizes", params, num_words, model)
     for place, (action, words) in enumerate(zip(model.actions, all_words, strict=True)):
         where = f"the guard of {action.name}"
-        masks = asked(model, where, state, action.enabled, state, params)
+        masks = evaluated(model, where, state, action.enabled, state, params)
         if not isinstance(masks, tuple) or len(masks) != words:
             raise ModelError(f"protocol = {model.name!r}: {where} gives {masks!r}: a tuple of {words} masks, always")
         found += [(place, 64 * word + bit) for word, mask in enumerate(masks) for bit in bits(int(mask) & _WORD)]
@@ -201,14 +203,14 @@ def _taken(model: Model, params: Any, state: Any, place: int, instance: int, cha
     """Returns what an instance loses, drawn at random, and the state after it."""
     action = model.actions[place]
     where = f"{action.name}, instance {instance},"
-    sent = int(asked(model, f"sends of {where}", state, action.sends, state, params, instance))
+    sent = int(evaluated(model, f"sends of {where}", state, action.sends, state, params, instance))
     if sent >> model.max_sends:
         raise ModelError(
             f"protocol = {model.name!r}: max_sends = {model.max_sends}: {where} sends {sent:#b} in {_text(state)}, but "
             f"may only have bits 0 to {model.max_sends - 1}"
         )
     lost = sum(1 << bit for bit in bits(sent) if chance.random() < 0.3)
-    after = asked(model, f"apply of {where}", state, action.apply, state, params, instance, lost)
+    after = evaluated(model, f"apply of {where}", state, action.apply, state, params, instance, lost)
     _check_state(model, params, after, where)
     return lost, after
 
@@ -223,13 +225,13 @@ def _check_state(model: Model, params: Any, state: Any, where: str) -> None:
                 f"to {(1 << width) - 1}"
             )
     for invariant in model.invariants:
-        asked(model, f"invariant {invariant.name}", state, invariant.holds, state, params)
-    ended = asked(model, "outcome", state, model.outcome, state, params)
+        evaluated(model, f"invariant {invariant.name}", state, invariant.holds, state, params)
+    ended = evaluated(model, "outcome", state, model.outcome, state, params)
     if ended not in (COMPLETED, STUCK):
         raise ModelError(f"protocol = {model.name!r}: outcome: {ended} of {_text(state)}: COMPLETED or STUCK")
 
 
-def asked(model: Model, where: str, about: Any, function: Callable[..., Any], *given: Any) -> Any:
+def evaluated(model: Model, where: str, about: Any, function: Callable[..., Any], *given: Any) -> Any:
     """Returns the result of a protocol's function. Raises ModelError if the function raises an error; its text names
     `about`, the state or parameters of the call, if there are any.
     """

@@ -27,7 +27,7 @@ EVERYTHING = 64
 """Value of `Action.shared` with which all instances of the action, in all its words, share its rate."""
 
 INSTANCE_BITS = 6
-"""An instance is word * 64 + bit: the bit's place in the tuple of masks that `Action.enabled` returns."""
+"""Bits of an instance's number below its word: it is word * 64 + bit, a place in the masks of `Action.enabled`."""
 
 
 class Condition(NamedTuple):

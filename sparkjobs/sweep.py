@@ -76,7 +76,7 @@ class Expected(NamedTuple):
     tasks: int
     runs: int
     core_s: float
-    """Seconds that they take on one core."""
+    """Seconds that these tasks take on one core."""
     most_core_s: float
     """Seconds if every point takes all its runs."""
     cores: int

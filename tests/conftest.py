@@ -19,8 +19,8 @@ settings.load_profile("usual")
 
 
 def pytest_configure():
-    """Has Ctrl-C end commands that tests start, even if these run in the background of a script, where it would not; and
-    the garbage collector look seldom, which else takes a tenth of the time."""
+    """Has Ctrl-C end commands that tests start, even if these run in the background of a script, where it would not.
+    Garbage is looked for seldom, which else takes a tenth of the time."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     gc.set_threshold(100_000, 20, 100)

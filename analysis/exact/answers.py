@@ -40,7 +40,7 @@ class Answers(NamedTuple):
     outcomes: dict[str, float]
     """P(outcome) by outcome; an `unfinished` run never ends."""
     expected_steps: float
-    """Mean number of steps; infinite if a run may go on for ever, as is the time."""
+    """Mean number of steps; infinite, like the mean time, if a run may go on for ever."""
     expected_time: float
     p_by_steps: dict[int, float]
     """P(data is lost within this many steps)."""

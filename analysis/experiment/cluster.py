@@ -66,7 +66,7 @@ _FORMER = {
     "rack_outages": ("rack_outage", RACK),
     "p_lost_in_rack_outage": ("rack_outage", RACK),
 }
-"""Keys that the table had before, and the event that says the same."""
+"""Former keys of the table, and the event that replaces each."""
 _OTHER_CAUSES = SINGLES, AFTER, THIN, "unflushed"
 """Names that no event may have."""
 _BANDWIDTHS = ("repair_bandwidth", "cluster_repair_bandwidth", "worker_repair_bandwidth")

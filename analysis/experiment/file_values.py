@@ -16,7 +16,7 @@ from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.protocols.cluster_settings import Setting
 
 _QUANTITY = re.compile(r"(?!0[xob])[\d._eE+-]++ *(?:[/%]|[^\W\d_])[\w ./%()+-]*")
-"""A number that something follows: a unit."""
+"""Pattern of a number followed by a unit."""
 TABLES = ("model", "variant", "faults", "rates", "cluster", "run", "grid", "scenarios", *READERS)
 WORDS = ("protocol", "profile")
 """Keys of a file outside all tables."""

@@ -49,7 +49,7 @@ class Samples(NamedTuple):
     name: str
     labels: Mapping[str, str]
     times: np.ndarray
-    """float64: Unix times, rising."""
+    """float64: Unix times, ascending."""
     values: np.ndarray
     """float64, each from 0 to 1e15."""
 

@@ -41,7 +41,7 @@ class Counted(NamedTuple):
     losses: int
     """Number of these runs that lost data."""
     hidden: int
-    """Number of these runs that were cut off, and might have lost data later."""
+    """Number of runs that were cut off and might have lost data later."""
     elasticities: dict[str, Elasticity]
     """Elasticities by key, as in `elasticities.Solved`; empty if fewer than FEWEST_LOSSES runs lost data."""
     actions: dict[str, float]

@@ -73,7 +73,7 @@ class Sensitivity(NamedTuple):
     elasticities: dict[str, float | None]
     """d log P / d log value, by key. None if it is not known."""
     intervals: dict[str, tuple[float, float] | None]
-    """Ends of intervals of these; None if nothing bounds them."""
+    """Intervals of the elasticities; None if nothing bounds them."""
     actions: dict[str, float]
     """Mean number of times that each action happens on a run that loses data."""
     faults: dict[str, float]

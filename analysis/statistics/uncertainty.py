@@ -66,7 +66,7 @@ class Design(NamedTuple):
     shares: dict[str, float]
     """Fraction of the log-variance due to each figure, in a product of these powers."""
     bent: float
-    """Fraction of the log-variance that such a product does not explain."""
+    """Fraction of the log-variance that a product of these powers does not explain."""
 
     def as_json(self) -> dict[str, Any]:
         """Returns all fields but `values`, for `json.dumps`."""

@@ -27,7 +27,7 @@ MAX_RECORDS = 1 << 17
 STEPS = 8
 """Steps of a round."""
 _LANES_PER_TALLY = 1 << 14
-"""Lanes that add to the same sums: on a GPU, additions to one place wait for each other."""
+"""Number of lanes that add to the same sums; on a GPU, additions to one place wait."""
 _OPTIONS: dict[str, dict[str, str | bool | int | float]] = {
     "cpu": {"xla_disable_hlo_passes": "fusion"},
     "gpu": {"xla_gpu_enable_while_loop_unrolling": "WHILE_LOOP_UNROLLING_DOUBLE_BUFFER"},

@@ -19,16 +19,18 @@ from quorisk.kernels.states.functions import compiled_for
 from quorisk.kernels.tracing.machine import I64
 
 
-def address_of(model: Model, template: Any, asked: Sequence[Any], result: Any, given: Any, **others: Any) -> int:
+def address_of(
+    model: Model, template: Any, argument_types: Sequence[Any], result: Any, given: Any, **others: Any
+) -> int:
     """Returns the address of a template's code for a model; its `loaded(place)` loads what is `in_memory` like `given`.
 
-    `asked` are the Numba types of the arguments, `result` is that of the result. Raises ModelError as `general` does.
+    `argument_types` and `result` are Numba types. Raises ModelError as `general` does.
     """
     loaded = _loader(numba.typeof(given))
     compiled = compiled_for(model, template, allocates=False, loaded=loaded, **others)
-    if asked not in compiled.overloads:
-        compiled.compile(asked)
-    code = compiled.overloads[asked]
+    if argument_types not in compiled.overloads:
+        compiled.compile(argument_types)
+    code = compiled.overloads[argument_types]
     assert code.signature.return_type == result
     return int(code.library.get_pointer_to_function(code.fndesc.llvm_func_name))
 
@@ -39,17 +41,17 @@ def in_memory(context, builder, call, args):
     return builder.ptrtoint(cgutils.alloca_once_value(builder, args[0]), I64)
 
 
-def calling(result: Any, asked: Sequence[Any]) -> tuple[Any, Callable[..., Any]]:
+def calling(result: Any, argument_types: Sequence[Any]) -> tuple[Any, Callable[..., Any]]:
     """Returns signature and code of an intrinsic `call(address, ...)` of a function, which raises what that raises."""
 
     def generate(context, builder, call, args):
-        function = builder.inttoptr(args[0], context.call_conv.get_function_type(result, asked).as_pointer())
-        status, returned = context.call_conv.call_function(builder, function, result, asked, args[1:])
+        function = builder.inttoptr(args[0], context.call_conv.get_function_type(result, argument_types).as_pointer())
+        status, returned = context.call_conv.call_function(builder, function, result, argument_types, args[1:])
         with cgutils.if_unlikely(builder, status.is_error):
             context.call_conv.return_status_propagate(builder, status)
         return returned
 
-    return result(types.int64, *asked), generate
+    return result(types.int64, *argument_types), generate
 
 
 @cache

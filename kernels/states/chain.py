@@ -42,7 +42,7 @@ is given up: the expected number is a guess."""
 STATE_BYTES, TRANSITION_BYTES = 41, 12
 """Bytes by state and by transition of the arrays below; the states themselves (`store.Store`) come on top."""
 NOWHERE = -1
-"""The target of transitions to the end of a lifetime, until its number is known."""
+"""Target of transitions to the end of a lifetime, until the number of that state is known."""
 
 
 class Chain(NamedTuple):

@@ -19,7 +19,7 @@ from quorisk.kernels.states.store import Kept
 BEYOND = -1
 """Value in place of the number of successors: one of them differs from all other states where rows have no bits."""
 _RESULT = types.Tuple((types.int64, types.float64, types.int64, types.int64))
-_ASKED = types.int64, types.int64, types.int64, types.boolean
+_ARGUMENT_TYPES = types.int64, types.int64, types.int64, types.boolean
 
 
 class Followers(NamedTuple):
@@ -43,13 +43,13 @@ def followers_of(model: Model, odds: Odds, kept: Kept) -> Followers:
         masks=np.empty(len(instance_words(model)), np.int64),
     )
     like = smallest_params(model)
-    return given._replace(address=address_of(model, _followers, _ASKED, _RESULT, (given, kept), like=like))
+    return given._replace(address=address_of(model, _followers, _ARGUMENT_TYPES, _RESULT, (given, kept), like=like))
 
 
 @intrinsic
 def followers(typing_context, address, place_in_memory, place, at, judged):
     """Calls `_followers` from compiled code; raises what that raises."""
-    return calling(_RESULT, _ASKED)
+    return calling(_RESULT, _ARGUMENT_TYPES)
 
 
 # A template, with names that are bound by `compiled_for`

@@ -72,7 +72,7 @@ class Solved(NamedTuple):
     """A head solved: exact probabilities, and bounds that hold for certain."""
 
     cost: int
-    """The highest cost of a path in it; -1 if there is no path."""
+    """Highest cost of a path in the head; -1 if there is no path."""
     states: int
     transitions: int
     complete: bool
@@ -80,7 +80,7 @@ class Solved(NamedTuple):
     lost: float
     """L, the probability that a run loses data inside it."""
     leaves: float
-    """F, the probability that a run leaves it."""
+    """F, the probability that a run leaves the head."""
     beyond: float
     """B, an upper bound on the probability of a loss after leaving the head: F, or less by the model's margin."""
     broken: dict[str, tuple[float, float]]

@@ -59,9 +59,9 @@ class Words(NamedTuple):
     first: np.ndarray
     """Its first instance."""
     shared: np.ndarray
-    """`Action.shared`."""
+    """`Action.shared` of its action."""
     every: np.ndarray
-    """`rule.every_row(shared)`."""
+    """Mask of all its rows, `rule.every_row(shared)`."""
     begin: np.ndarray
     """The first word of its action."""
     end: np.ndarray

@@ -20,7 +20,7 @@ from quorisk.kernels.states.store import MOST_SUCCESSORS, Kept
 ANY_COST = 1 << 20
 """A cost that no step exceeds."""
 _RESULT = types.Tuple((types.int64, types.float64, types.int64, types.int64))
-_ASKED = types.int64, types.int64, types.boolean, types.int64, types.int64
+_ARGUMENT_TYPES = types.int64, types.int64, types.boolean, types.int64, types.int64
 
 
 class Successors(NamedTuple):
@@ -56,13 +56,13 @@ def successors_of(model: Model, odds: Odds, kept: Kept) -> Successors:
     given = unlinked(model, odds, kept)
     pack, _ = packing(model.widths, model.name)
     others = {"like": smallest_params(model), "pack": pack}
-    return given._replace(address=address_of(model, _successors, _ASKED, _RESULT, (given, kept), **others))
+    return given._replace(address=address_of(model, _successors, _ARGUMENT_TYPES, _RESULT, (given, kept), **others))
 
 
 @intrinsic
 def successors(typing_context, address, place_in_memory, place, is_new, low, high):
     """Calls `_successors` from compiled code; raises what that raises."""
-    return calling(_RESULT, _ASKED)
+    return calling(_RESULT, _ARGUMENT_TYPES)
 
 
 # A template, with names that are bound by `compiled_for`

@@ -11,7 +11,7 @@ from quorisk.kernels.tracing.expressions import HIGHEST, bits
 from quorisk.kernels.tracing.folding import choose, condition, integer, make, negation, new_graph
 
 STATE, PARAMS = "state", "params"
-"""The leaves of state and parameters are named `(STATE, i)` and `(PARAMS, i)`; nothing is known of their values."""
+"""Kinds of leaves: `(STATE, i)` and `(PARAMS, i)` name those of state and parameters, whose values may be any."""
 CHOICE = "choice"
 """Name of the leaf that numbers the initial state."""
 INSTANCE, LOST, FATES = "instance", "lost", "fates"
@@ -67,7 +67,7 @@ def general(model: Model, within_widths: bool = False) -> GeneralModel:
     sends, all_lost, after, groups, members = [], [], [], list[Any](), []
 
     def followed(where: str, function: Any, *given: Any) -> Any:
-        return declared.asked(model, where, None, function, *given)
+        return declared.evaluated(model, where, None, function, *given)
 
     enabled = [
         tuple(map(integer, followed(f"guard of {action.name}", action.enabled, state, params)))

@@ -44,13 +44,13 @@ def _with_needed_leaves(traced: TracedModel) -> TracedModel:
 
 def only_asked_for(outputs: Sequence[Any]) -> list[Any]:
     """The outputs, made only of what they depend on."""
-    nodes, asked = in_order(outputs), {output.id: WORD for output in outputs if isinstance(output, Node)}
+    nodes, needed = in_order(outputs), {output.id: WORD for output in outputs if isinstance(output, Node)}
     masks: dict[int, list[int]] = {}
     for node in reversed(nodes):
-        masks[node.id] = _asked_of_arguments(node, asked[node.id])
+        masks[node.id] = _needed_of_arguments(node, needed[node.id])
         for argument, mask in zip(node.args, masks[node.id], strict=True):
             if isinstance(argument, Node):
-                asked[argument.id] = asked.get(argument.id, 0) | mask
+                needed[argument.id] = needed.get(argument.id, 0) | mask
     made: dict[int, Any] = {}
     for node in nodes:
         args = [made[each.id] if isinstance(each, Node) else each for each in node.args]
@@ -74,23 +74,23 @@ def _within(value: Any, mask: int) -> Any:
     return value if mask == WORD else signed(value & mask)
 
 
-def _asked_of_arguments(node: Node, asked: int) -> list[int]:
-    """Returns the bits of each argument that must be right for the bits `asked` of a node to be right."""
+def _needed_of_arguments(node: Node, needed: int) -> list[int]:
+    """Returns the bits of each argument that must be right for the bits `needed` of a node to be right."""
     args = node.args
     match node.op:
         case "and":
             first, second = (bits(each)[1] for each in args)
             # where neither has a bit, one of them must be right
-            return [asked, asked & first] if first.bit_count() < second.bit_count() else [asked & second, asked]
+            return [needed, needed & first] if first.bit_count() < second.bit_count() else [needed & second, needed]
         case "or" | "xor" if not is_constant(args[1], -1):
-            return [asked, asked]
+            return [needed, needed]
         case "select" | "when":
-            return [WORD, *(asked for _ in args[1:])]
+            return [WORD, *(needed for _ in args[1:])]
         case "add" | "sub" | "mul":
-            lowest = (1 << asked.bit_length()) - 1
+            lowest = (1 << needed.bit_length()) - 1
             return [lowest if isinstance(each, Node) else WORD for each in args]
         case "shl" if not isinstance(args[1], Node):
-            return [asked >> args[1], WORD]
+            return [needed >> args[1], WORD]
         case "shr" if not isinstance(args[1], Node):
-            return [asked << args[1] & WORD | (SIGN if span(args[0])[0] < 0 else 0), WORD]
+            return [needed << args[1] & WORD | (SIGN if span(args[0])[0] < 0 else 0), WORD]
     return [WORD for _ in args]

@@ -144,10 +144,10 @@ class Together(NamedTuple):
     """The effect of a step, whichever word is drawn: `word_leaf` says which."""
 
     after: tuple[Any, ...]
-    """The leaves of the state after it."""
+    """Leaves of the state after the step."""
     num_sent: Any
     met: Any
-    """The bit of the kind of fault that it is."""
+    """Bit of the kind of fault that the step is."""
     redo: Any
     """Whether that may be wrong: the bounds rule out that state or the word, or the word is in doubt."""
 

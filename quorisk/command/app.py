@@ -74,7 +74,7 @@ Scenario = Annotated[
     typer.Option("--scenario", metavar="NAME", help="ask about one scenario of the file alone", show_default=False),
 ]
 NoScenario = Annotated[str | None, typer.Option("--scenario", metavar="NAME", hidden=True)]
-"""An option that verbs about a whole year refuse: see `of_a_year`."""
+"""Option that verbs about a whole year refuse: see `of_a_year`."""
 Threads = Annotated[int | None, typer.Option(min=1, max=1024, help="number of threads (default: all cores)")]
 
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from quorisk.kernels.engines import numba_engine
 from quorisk.kernels.engines.job import Job
-from quorisk.kernels.engines.lanes.base import FEW
+from quorisk.kernels.engines.lanes.base import MAX_EARLY_KERNELS
 from quorisk.kernels.engines.lanes.by_configuration import ByConfiguration
 from quorisk.kernels.engines.lanes.switch import Switch
 from quorisk.kernels.engines.points import Points
@@ -68,6 +68,6 @@ def record(model: Model, points: Points, job: Job, seed: int) -> np.ndarray:
 
 def _switch(model: Model, points: Points, point: int, runs: int) -> Switch:
     switch = switches.get(model, points, point)
-    if len(points.params) <= FEW:
+    if len(points.params) <= MAX_EARLY_KERNELS:
         switch.begin(runs)
     return switch

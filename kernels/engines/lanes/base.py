@@ -17,8 +17,8 @@ from quorisk.kernels.engines.lanes.traced import Shape, Unsupported
 from quorisk.kernels.engines.points import params_at
 from quorisk.kernels.engines.tally import empty
 
-FEW = 3
-"""Largest number of configurations whose kernels are compiled sooner than the generic engine."""
+MAX_EARLY_KERNELS = 3
+"""Largest number of configurations that get a kernel each before the generic engine is compiled."""
 _MOST_IN_PYTHON = 1000
 """Largest number of runs that plain Python makes sooner than the generic engine is compiled."""
 _COMPARED = 16
@@ -72,7 +72,7 @@ class Base:
             return None
         given = self.of, True, first_shape()
         was_kept = is_kept(*given)
-        if not was_kept and num_kept(model) >= FEW:
+        if not was_kept and num_kept(model) >= MAX_EARLY_KERNELS:
             return None
         try:
             kernel = build(*given)

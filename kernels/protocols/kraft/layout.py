@@ -25,7 +25,7 @@ MAX_RECORDS = 20
 """Partition epochs: records of the metadata log."""
 MAX_STARTS = 8
 MAX_EPOCH = 15
-"""The last leader epoch and the last broker epoch that there is room for."""
+"""Largest leader epoch and largest broker epoch that a state has room for."""
 LOW_ROWS = 10
 """Rows in the first word of a `Wide`."""
 ALL_BROKERS = (1 << MAX_BROKERS) - 1

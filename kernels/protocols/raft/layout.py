@@ -16,7 +16,7 @@ FOLLOWER, CANDIDATE, LEADER = range(3)
 SERVERS, VALUES = Things(MAX_SERVERS, "servers"), Things(MAX_VALUES, "values")
 ENTRY_BITS = 5
 TERM = 0b111
-"""Bits of an entry's term; its value is in the other two."""
+"""Mask of an entry's term; the two bits above it hold the entry's value."""
 
 Server = Term = Index = Counter = Annotated[int, 3]
 Entry = Annotated[int, ENTRY_BITS]

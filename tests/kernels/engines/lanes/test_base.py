@@ -6,7 +6,7 @@ import pytest
 from quorisk.kernels.engines import lanes, numba_engine, rerun
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.lanes import base
-from quorisk.kernels.engines.lanes.base import FEW, Base
+from quorisk.kernels.engines.lanes.base import MAX_EARLY_KERNELS, Base
 from quorisk.kernels.engines.lanes.build import Configuration, build
 from quorisk.kernels.engines.lanes.parts import choice
 from quorisk.kernels.engines.points import Point, pack
@@ -102,11 +102,11 @@ def test_a_first_kernel_that_differs_is_told_of_and_never_used(monkeypatch):
 def test_the_generic_engine_is_compiled_where_many_configurations_are_asked_about():
     """In one call, or one after another; what there is of the first ones serves on."""
     model, point = losing()
-    points = [point._replace(rates={"producer": 1.0 + each}) for each in range(FEW + 1)]
-    assert [begun(model, each).kernel is not None for each in points] == [True] * FEW + [False]
-    assert [begun(model, each).kernel is not None for each in points] == [True] * FEW + [False]
+    points = [point._replace(rates={"producer": 1.0 + each}) for each in range(MAX_EARLY_KERNELS + 1)]
+    assert [begun(model, each).kernel is not None for each in points] == [True] * MAX_EARLY_KERNELS + [False]
+    assert [begun(model, each).kernel is not None for each in points] == [True] * MAX_EARLY_KERNELS + [False]
     packed = pack(model, points)
-    for few in (pack(model, points[:FEW]), packed):
+    for few in (pack(model, points[:MAX_EARLY_KERNELS]), packed):
         lanes.simulate(model, few, [Job(0, 0, 10)], 1)
         kernel = lanes.switches.get(model, few, 0)._base.kernel
         lanes.switches._made.clear()
