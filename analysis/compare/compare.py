@@ -195,7 +195,7 @@ def compare(
     plan: Plan,
     threads: int,
     progress: Callable[[int], None] | None = None,
-    solving: Callable[[int, int], None] | None = None,
+    solving: rare.Solving | None = None,
 ) -> Result:
     """Runs all variants and compares them. `progress` is called with the number of runs that ended since its last call.
 

@@ -6,7 +6,7 @@ estimates do: if v lies in [v1, v2] and b in [b1, b2], then v - b lies in [v1 - 
 under the same random numbers, tell more: v - b = F (q_v - q_b).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from quorisk.analysis.compare import common_random_numbers
@@ -48,7 +48,7 @@ def compared(
     variants: Mapping[str, Seen],
     pairs: Sequence[tuple[str, str, Comparison]],
     threads: int,
-    solving: Callable[[int, int], None] | None = None,
+    solving: rare.Solving | None = None,
 ) -> tuple[dict[str, Alone], list[Comparison]]:
     """Returns the probability of data loss of every variant, by label, and the pairs of variant and baseline compared
     by what is known of each. If runs say enough about all of them the former is empty, and pairs stay as they were.
@@ -84,9 +84,7 @@ def compared(
     return alone, [answer._replace(p_adjusted=p) for answer, p in zip(answers, adjusted, strict=True)]
 
 
-def _rare(
-    experiment: Experiment, point: Point, threads: int, solving: Callable[[int, int], None] | None
-) -> Rare | None:
+def _rare(experiment: Experiment, point: Point, threads: int, solving: rare.Solving | None) -> Rare | None:
     model = experiment.model
     where = Where(registry.choose(experiment.run.engine), model, pack(model, [point]), threads, None)
     return method.answer(experiment, where, point, solving=solving)[1]

@@ -15,6 +15,7 @@ from quorisk.analysis.decision.weigh import MEMORY, Weigher
 from quorisk.analysis.decision.whole import Whole
 from quorisk.analysis.decision.whole import whole as whole_of
 from quorisk.analysis.decision.years import part_of
+from quorisk.analysis.estimate import rare
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.grid import GridPoint
 from quorisk.analysis.experiment.identity import dotted_values
@@ -85,7 +86,7 @@ def depends(
     memory_bytes: int,
     threads: int,
     progress: Callable[[int], None] | None = None,
-    solving: Callable[[int, int], None] | None = None,
+    solving: rare.Solving | None = None,
 ) -> Sensitivity | Yearly:
     """Returns the sensitivity of the losses of an experiment's one design: in a year, if it is about years, else in a
     run. `progress` and `solving` are those of `sensitivity.sensitivity`. Raises ConfigError."""

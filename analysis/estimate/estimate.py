@@ -139,15 +139,15 @@ def estimate(
     threads: int,
     progress: Callable[[int], None] | None = None,
     memory_bytes: int = method.HEAD_BYTES,
-    solving: Callable[[int, int], None] | None = None,
+    solving: rare.Solving | None = None,
     enough: float = 0.0,
 ) -> Estimate:
     """Runs the one point of an experiment, until its precision is reached if it asks for one.
 
     `run.method` says whether all is counted, or the likeliest paths are solved exactly, within `memory_bytes`.
     `progress` is called with the number of runs that ended since its last call. While the likeliest paths are solved,
-    `solving` is called with the numbers of their transitions so far and at most; an interval as narrow as `enough` ends
-    that. Raises ConfigError if there are several points, or if `run.method` cannot be used.
+    `solving` is called as by `rare.solve`; an interval as narrow as `enough` ends that. Raises ConfigError if there are
+    several points, or if `run.method` cannot be used.
     """
     point, point_id, _ = only_point(experiment)
     model, run, points = experiment.model, experiment.run, pack(experiment.model, [point])

@@ -161,19 +161,18 @@ def known(
     run: RunSettings,
     most: int,
     memory_bytes: int = HEAD_BYTES,
-    progress: Callable[[int, int], None] | None = None,
+    progress: rare.Solving | None = None,
     enough: float = 0.0,
 ) -> Known | None:
     """Returns a point's head of `most` transitions, or fewer, and where runs leave it; None if `run.method` has none.
 
-    A pure function of its arguments. `progress` is called with the head's transitions so far, and with the number that
-    it may have. Raises ModelError where a protocol that is not Quorisk's own has a head keep states in the place of
-    others that do not go on alike (`kernels.states.lumped`), or is wrong about its margin.
+    A pure function of its arguments. `progress` is called as by `rare.solve`. Raises ModelError where a protocol that
+    is not Quorisk's own has a head keep states in the place of others that do not go on alike
+    (`kernels.states.lumped`), or is wrong about its margin.
     """
     rule = rule_of(run)
     certain = 0.0 if run.method == "exact" else min(rare.CERTAIN, rule.relative if rule else rare.CERTAIN)
-    told = (lambda _, transitions: progress(transitions, max(most, transitions))) if progress else None
-    found = rare.solve(model, point, memory_bytes // 2, most, told, certain, enough, by_margin=True)
+    found = rare.solve(model, point, memory_bytes // 2, most, progress, certain, enough, by_margin=True)
     if found is None or (run.method == "exact" and not found[1].complete):
         return None
     head, solved = found
@@ -187,7 +186,7 @@ def known(
     exits = exits_of(head, solved, memory_bytes - head.num_bytes)
     while rare.is_too_wide(solved, exits, most):
         del head  # exits have the memory of a smaller one
-        given = model, point, memory_bytes // 2, solved.transitions // 4, told, certain
+        given = model, point, memory_bytes // 2, solved.transitions // 4, progress, certain
         smaller = rare.solve(*given, is_patient=False, by_margin=True)
         if smaller is None or smaller[1].transitions >= solved.transitions:
             break
@@ -210,7 +209,7 @@ def solve(
     run: RunSettings,
     pilot: Tally,
     memory_bytes: int = HEAD_BYTES,
-    progress: Callable[[int, int], None] | None = None,
+    progress: rare.Solving | None = None,
 ) -> Rare | None:
     """Returns a point's head and the runs from its exits; None if `run.method` has none.
 
@@ -249,11 +248,11 @@ def answer(
     where: Where,
     point: Point,
     memory_bytes: int = HEAD_BYTES,
-    solving: Callable[[int, int], None] | None = None,
+    solving: rare.Solving | None = None,
 ) -> tuple[Made, Rare | None]:
     """Returns the runs of a point from the beginning, and its head with its runs if losses are too rare for those.
 
-    `solving` is called with the head's transitions so far, and with the number that it may have. Raises ConfigError if
+    `solving` is called as by `rare.solve`. Raises ConfigError if
     `run.method` cannot be used, and ModelError if what the model declares is wrong.
     """
     run = experiment.run

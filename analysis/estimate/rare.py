@@ -48,6 +48,9 @@ SMALL = 1 << 14
 """Transitions up to which a head grows on at next to no cost, though it is certain enough."""
 GROWTH = 1.5
 """Factor by which a head grows before it is solved again."""
+Solving = Callable[[int, int | None], None]
+"""Function that is called with a head's transitions so far and the number that it may have, and with the number of its
+states and None before it is solved."""
 ASSUMPTION = "The head counts runs of any length; runs from its exits end after run.max_steps."
 CUT_OFF = "{cut_off:,} of these {runs:,} runs did so; each adds {each:.2g} to the upper end, which counts it as lost."
 EXACT = "exact"
@@ -205,14 +208,14 @@ def solve(
     point: Point,
     memory_bytes: int,
     most: int,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Solving | None = None,
     certain: float = CERTAIN,
     enough: float = 0.0,
     is_patient: bool = True,
     by_margin: bool = False,
 ) -> tuple[Head, Solved] | None:
     """Returns the head that memory and `most` transitions allow, or the first whose B is at most `certain` of its L, or
-    at most `enough`. B is F if not `by_margin`; see `Head`.
+    at most `enough`. B is F if not `by_margin`; see `Head`. `progress` is called now and then; see `Solving`.
 
     Where that would leave only a bound, and one above `enough`, it may have more if `is_patient`, up to
     `patience(most)`. None if not even the likeliest paths can be solved: runs move to and fro among too many states.
@@ -220,10 +223,13 @@ def solve(
     head, allowed, limits = Head(model, point, memory_bytes, by_margin), most, list[int]()
     runs = max(most, MOST_RUNS) if enough else most
     best: Solved | None = None
-    while head.grow(allowed, progress) or head.is_full:
+    growing = (lambda _, transitions: progress(transitions, max(most, transitions))) if progress else None
+    while head.grow(allowed, growing) or head.is_full:
         limits.append(allowed)
         if best and head.transitions < GROWTH * best.transitions and head.next_cost < NEVER and not head.is_full:
             continue
+        if progress:
+            progress(head.num_states, None)
         solved = head.solve(wholly=False)
         if solved is None:
             break
@@ -243,7 +249,9 @@ def solve(
     for limit in limits:
         if head.transitions == best.transitions:
             break
-        head.grow(limit, progress)
+        head.grow(limit, growing)
+    if progress:
+        progress(head.num_states, None)
     return _wholly(head)
 
 

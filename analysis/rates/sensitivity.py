@@ -90,7 +90,7 @@ class Weighed(NamedTuple):
     head: Head
     solved: Solved
 
-    def moves(self, solving: Callable[[int, int], None] | None = None) -> Moves:
+    def moves(self, solving: rare.Solving | None = None) -> Moves:
         """Returns the head's steps one by one, which takes as long as the head has taken: `solving` is called as by
         `weigh`, from 0 on."""
         num = self.head.transitions
@@ -101,19 +101,18 @@ class Weighed(NamedTuple):
 def weigh(
     experiment: Experiment,
     memory_bytes: int = MEMORY,
-    solving: Callable[[int, int], None] | None = None,
+    solving: rare.Solving | None = None,
     certain: float = CERTAIN,
 ) -> Weighed | None:
     """Returns the head of an experiment's one point, grown until F/L is `certain`, or memory ends; None if there is
-    none. `solving` is called with its transitions so far, and with the number that it may have.
+    none. `solving` is called as by `rare.solve`.
     """
     model, point, run = experiment.model, only_point(experiment).point, experiment.run
     if not rare.applies(point, run):
         return None
     most = memory_bytes // 2 // (MOVES_A_TRANSITION * MOVE_BYTES)
-    told = (lambda _, transitions: solving(transitions, most)) if solving else None
     try:
-        found = rare.solve(model, point, memory_bytes // 2, most, told, certain, is_patient=False)
+        found = rare.solve(model, point, memory_bytes // 2, most, solving, certain, is_patient=False)
     except MemoryError:
         return None
     return Weighed(*found) if found else None
@@ -123,7 +122,7 @@ def sensitivity(
     experiment: Experiment,
     memory_bytes: int = MEMORY,
     progress: Callable[[int], None] | None = None,
-    solving: Callable[[int, int], None] | None = None,
+    solving: rare.Solving | None = None,
 ) -> Sensitivity:
     """Returns the sensitivity of the losses of an experiment's one point.
 
@@ -139,7 +138,7 @@ def sensitivity(
     return counted
 
 
-def _solved(experiment: Experiment, weighed: Weighed, solving: Callable[[int, int], None] | None) -> Sensitivity:
+def _solved(experiment: Experiment, weighed: Weighed, solving: rare.Solving | None) -> Sensitivity:
     model, point = experiment.model, only_point(experiment).point
     head, solved = weighed
     moves = weighed.moves(solving)

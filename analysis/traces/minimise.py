@@ -5,6 +5,7 @@ away what later ones need; these are left out as well. The result is always a ru
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from quorisk.kernels import paths
@@ -24,8 +25,8 @@ def minimised(
     Nor can any of its lost messages arrive. `path` has to break one of them, and as a run does it ends at data loss.
     """
 
-    def cut(candidate: Path) -> Path | None:
-        return _until_broken(model, params, candidate, wanted)
+    def cut(candidate: Path, slides: bool = False) -> Path | None:
+        return _until_broken(model, params, candidate, wanted, slides)
 
     best, before = cut(path), None
     if best is None:
@@ -34,7 +35,7 @@ def minimised(
         before = best
         if tell:
             tell(f"{counted(len(best.steps), 'step')}, leaving out what can be")
-        best = _with_fewer_steps(cut, best)
+        best = _with_fewer_steps(partial(cut, slides=True), _with_fewer_steps(cut, best))
         for variations in (_losing_less, lambda p: _with_lower_instances(model, params, p)):
             best = _improved(cut, variations, best)
     return best
@@ -57,14 +58,23 @@ def _mask(places: Sequence[int]) -> int:
     return sum(1 << place for place in places)
 
 
-def _until_broken(model: Model, params: Any, path: Path, wanted: Sequence[int]) -> Path | None:
-    """The path without steps that are not enabled, up to its first state that breaks a wanted invariant; None if there
-    is none, or if other data loss would end the run before."""
+def _fitting(model: Model, params: Any, state: Any, step: Step, slides: bool) -> Step | None:
+    """The step if it is enabled, or if it `slides` its action's next lower instance: where a message is not sent, those
+    after it in a bag move down."""
+    if paths.is_enabled(model, state, params, step):
+        return step
+    lower = [i for a, i in paths.instances(model, state, params) if a == step.action and i < step.instance]
+    return step._replace(instance=lower[-1]) if slides and lower else None
+
+
+def _until_broken(model: Model, params: Any, path: Path, wanted: Sequence[int], slides: bool = False) -> Path | None:
+    """The path without steps that are not enabled (see `_fitting`), up to its first state that breaks a wanted
+    invariant; None if there is none, or if other data loss would end the run before."""
     data_loss = _mask([i for i, invariant in enumerate(model.invariants) if invariant.data_loss])
     state, steps = model.initial(params, path.choice), list[Step]()
     rest = iter(path.steps)
     while not (broken := paths.broken(model, state, params)) & (_mask(wanted) | data_loss):
-        step = next((step for step in rest if paths.is_enabled(model, state, params, step)), None)
+        step = next((fit for step in rest if (fit := _fitting(model, params, state, step, slides))), None)
         if step is None:
             return None
         steps.append(step._replace(lost=step.lost & paths.sends(model, state, params, step)))

@@ -239,7 +239,7 @@ def trace_verb(
     saved: Annotated[
         Path | None, typer.Option("--replay", metavar="JSON", help="show a trace saved with --json", show_default=False)
     ] = None,
-    memory: Annotated[str, typer.Option(help="memory for the search of all states, such as 512MiB")] = "4GiB",
+    memory: Annotated[str, typer.Option(help="memory for the search of all states, such as 4GiB")] = "256MiB",
     scenario: Scenario = None,
     strict: Strict = False,
     as_json: Json = False,

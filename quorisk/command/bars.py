@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from quorisk.analysis.decision.pace import rounded
+from quorisk.analysis.estimate import rare
 from quorisk.command.show import console
 from quorisk.say import numbers
 from quorisk.say.waiting import SOON_S, told_on
@@ -23,22 +24,25 @@ def run_bar(num_runs: int, what: str = "runs") -> Iterator[Callable[[int], None]
 
 
 @contextmanager
-def estimate_bar(num_runs: int) -> Iterator[tuple[Callable[[int], None], Callable[[int, int], None]]]:
+def estimate_bar(num_runs: int) -> Iterator[tuple[Callable[[int], None], rare.Solving]]:
     """Counts runs as `run_bar`, with a second bar while the likeliest paths are solved: also yields a function to call
-    with the number of their transitions so far, and the most that there may be.
+    as by `rare.solve`.
     """
     with _progress() as bar:
         preparing = "preparing; the first time, code is compiled"
         runs = bar.add_task(preparing, total=num_runs, what="runs")
         paths = bar.add_task("", total=None, visible=False, what="transitions")
+        solved = bar.add_task("solving", start=False, total=None, visible=False, what="states")
 
-        def solving(transitions: int, most: int) -> None:
-            what = "solving the likeliest paths" if transitions else preparing
-            bar.update(paths, description=what, total=most, completed=min(transitions, most), visible=True)
+        def solving(num: int, most: int | None) -> None:
+            what = "following the likeliest paths" if num else preparing
+            bar.update(paths, description=what, total=most, completed=min(num, most or num), visible=most is not None)
+            bar.update(solved, total=num, visible=most is None)
             bar.reset(runs, visible=False, description="")
 
         def ended(num: int) -> None:
             bar.update(paths, visible=False)
+            bar.update(solved, visible=False)
             bar.update(runs, description="", advance=num, visible=True)
 
         yield ended, solving

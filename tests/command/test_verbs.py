@@ -6,16 +6,38 @@ import os
 import re
 import subprocess
 import sys
+from io import StringIO
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from rich.console import Console
 
 from quorisk.analysis import bench, explore
+from quorisk.command import bars
 from quorisk.kernels.errors import ConfigError
 from quorisk.sparkjobs import sweep
 from tests.plots.tables import table, write
 from tests.support import ROOT
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ([(50, 100)], "of 100 transitions"),
+        ([(50, 100), (1234, None)], "of 1,234 states"),
+        ([(9, None), (80, 100)], "80%"),
+    ],
+)
+def test_a_bar_says_how_many_states_of_a_head_are_solved(monkeypatch, told, said):
+    monkeypatch.setattr(bars, "console", lambda stderr: Console(file=screen, force_terminal=True, width=120))
+    screen = StringIO()
+    with bars.estimate_bar(100) as (_, solving):
+        for each in told:
+            solving(*each)
+    last = screen.getvalue().split("\r")[-2]
+    assert said in last
+    assert ("solving" in last) == (told[-1][1] is None)
 
 
 def test_estimate_as_json(quorisk, file):

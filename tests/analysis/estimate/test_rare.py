@@ -192,16 +192,17 @@ def test_where_exits_have_no_room_a_smaller_head_is_tried_and_the_better_bound_k
 
 def test_a_head_that_cannot_be_solved_any_more_is_the_last_that_could(monkeypatch):
     given = experiment(broker_crash=1e-3)
-    point, solve, calls = given.points[0].point, Head.solve, []
+    point, solve, calls, told = given.points[0].point, Head.solve, [], []
 
     def but_once(head, wholly=True):
         calls.append(head.transitions)
         return solve(head, wholly) if len(calls) != 2 else None
 
     monkeypatch.setattr(Head, "solve", but_once)
-    found = rare.solve(given.model, point, MEMORY, MOST)
+    found = rare.solve(given.model, point, MEMORY, MOST, lambda *each: told.append(each))
     assert found is not None
-    assert len(calls) == 3
+    assert len(calls) == [most for _, most in told].count(None) == 3
+    assert told[0] != told[-1] == (found[1].states, None)
     assert found[0].transitions == found[1].transitions == calls[2] == calls[0] < calls[1]
     assert set(found[1].broken) == {each.name for each in given.model.invariants}
 

@@ -10,6 +10,7 @@ import pytest
 import quorisk
 from quorisk.analysis.estimate.estimate import estimate
 from quorisk.analysis.experiment import config
+from quorisk.analysis.traces import minimise
 from quorisk.kernels import declared, paths
 from quorisk.kernels.engines import numba_engine, points
 from quorisk.kernels.engines.job import RECORD, Job
@@ -154,6 +155,21 @@ def test_with_two_leaders_of_a_term_votes_depend_on_how_many_entries_are_alike()
     assert [describe.log_of(state, i) for i in range(2)] == [((2, 0), (2, 1)), ((2, 2),)]
     assert not grants(state, request)
     assert grants(cut(state, 0, 1), request)
+
+
+def test_a_minimised_trace_has_no_message_that_changes_nothing():
+    """n3 sends its log to n2 as well. Without that, its message to n1 is the first in the bag: a lower instance."""
+    params = params_of(MODEL, servers=3, values=1, max_elections=1, max_outages=1, **NO_FSYNC)
+    names = [action.name for action in MODEL.actions]
+    given = (*((name, 0) for name in ELECTED[2:]), ("become_leader", 2), ("client_request", 16))
+    to_both = (("append_entries", 17), ("append_entries", 16), ("accept_append_entries_request", 1))
+    end = (("handle_append_entries_response", 0), ("advance_commit_index", 2), ("cluster_loses_power", 0))
+    steps = (("timeout", 2), ("request_vote", 16), *given, *to_both, *end)
+    path = paths.Path(0, tuple(paths.Step(names.index(name), instance, 0) for name, instance in steps))
+    losing = [i for i, invariant in enumerate(MODEL.invariants) if invariant.data_loss]
+    found = minimise.minimised(MODEL, params, path, losing)
+    assert len(found.steps) == len(path.steps) - 1
+    assert [step.instance for step in found.steps if names[step.action] == "append_entries"] == [16]
 
 
 def test_a_report_says_that_what_is_lost_was_not_synced():
