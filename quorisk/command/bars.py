@@ -4,14 +4,17 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from quorisk.analysis.decision.pace import rounded
-from quorisk.analysis.estimate import rare
 from quorisk.command.show import console
 from quorisk.say import numbers
 from quorisk.say.waiting import SOON_S, told_on
+
+if TYPE_CHECKING:
+    from quorisk.analysis.estimate import rare  # takes long to load
 
 
 @contextmanager
@@ -24,7 +27,7 @@ def run_bar(num_runs: int, what: str = "runs") -> Iterator[Callable[[int], None]
 
 
 @contextmanager
-def estimate_bar(num_runs: int) -> Iterator[tuple[Callable[[int], None], rare.Solving]]:
+def estimate_bar(num_runs: int) -> Iterator[tuple[Callable[[int], None], "rare.Solving"]]:
     """Counts runs as `run_bar`, with a second bar while the likeliest paths are solved: also yields a function to call
     as by `rare.solve`.
     """

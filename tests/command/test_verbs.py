@@ -30,8 +30,8 @@ from tests.support import ROOT
     ],
 )
 def test_a_bar_says_how_many_states_of_a_head_are_solved(monkeypatch, told, said):
-    monkeypatch.setattr(bars, "console", lambda stderr: Console(file=screen, force_terminal=True, width=120))
     screen = StringIO()
+    monkeypatch.setattr(bars, "console", lambda stderr: Console(file=screen, force_terminal=True, width=120))
     with bars.estimate_bar(100) as (_, solving):
         for each in told:
             solving(*each)
