@@ -106,18 +106,8 @@ def _beside(picks: Sequence[Design], meets: Sequence[Design], found: Sequence[De
         "decides": verdict.deciding(first, tied[0], list(found)) if tied else "",
         "saved": [each for each in meets if each.is_clean and each.promises_less(first) and not each.is_changed],
         "changed": [each for each in meets if each.is_changed],
-        "better": _better(first, found) if first.is_clustered else None,
+        "better": verdict.with_fewer_entries(first, found),
     }
-
-
-def _better(first: Design, found: Sequence[Design]) -> Design | None:
-    """The design that loses fewest entries on average: fewer than the first one, which loses any less often."""
-    better = [
-        each
-        for each in found
-        if each.worst["entries_high"] < first.worst["entries_low"] and each.worst["low"] > first.worst["high"]
-    ]
-    return min(better, key=lambda each: float(each.worst["entries"]), default=None)
 
 
 def _made(point: Mapping[str, Any]) -> int:

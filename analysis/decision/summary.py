@@ -52,6 +52,7 @@ def summary(found: Sequence[Design], target: float, sure: Doubt | None, flips: S
         *_errors(design, sure, p_any),
         *_incident(design),
         *(_why(design, found, target) if picks else ()),
+        *_fewer_entries(design, found),
         *_choice(design, picks, sure),
         *[("it would change", flip) for flip in flips[:_MOST_FLIPS]],
         *_costs(design),
@@ -124,6 +125,14 @@ def _why(design: Design, found: Sequence[Design], target: float) -> Iterator[tup
         less = "" if min(stored) < design.worst.get("stored", 0) else "; none of these stores less"
         many = f"{len(meets)} of {len(found)} designs meet the targets{less}"
         yield "why", many if len(meets) > 1 else "no other design meets the targets"
+
+
+def _fewer_entries(design: Design, found: Sequence[Design]) -> Iterator[tuple[str, str]]:
+    """The design that would be better by entries lost on average, if P(any loss) says otherwise."""
+    if other := verdict.with_fewer_entries(design, found):
+        mine, its = (numbers.plain(each.worst["entries"]) for each in (design, other))
+        said = f"{its} a year on average against {mine}, though it loses data more often"
+        yield "fewest entries", f"{other.settings} loses {said}"
 
 
 def _choice(design: Design, picks: Sequence[Design], sure: Doubt | None) -> Iterator[tuple[str, str]]:

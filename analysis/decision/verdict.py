@@ -1,6 +1,7 @@
 """Choice of designs at a target, and verdicts on them at others."""
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from quorisk.analysis.decision.designs import Design
@@ -78,6 +79,17 @@ def _certain(design: Design, said: bool) -> dict[str, float]:
         "is faster": design.worst.get("write_p99_ms", 0.0),
         "takes fewer steps": design.steps,
     }
+
+
+def with_fewer_entries(first: Design, found: Sequence[Design]) -> Design | None:
+    """Returns the design that loses fewest entries on average: fewer than `first`, which loses any less often. None
+    without a cluster."""
+    better = [
+        each
+        for each in (found if first.is_clustered else ())
+        if each.worst["low"] > first.worst["high"] and each.worst["entries_high"] < first.worst["entries_low"]
+    ]
+    return min(better, key=lambda each: float(each.worst["entries"]), default=None)
 
 
 def has_targets(found: list[Design], target: float) -> bool:

@@ -55,6 +55,18 @@ def test_rare_losses_are_compared_by_what_is_known_of_each():
     assert rare.ASSUMPTION in result.assumptions
 
 
+def test_of_several_invariants_one_that_every_loss_breaks_has_the_probability_of_data_loss():
+    """Data loss was estimated, and the one invariant that it consisted of was counted: two figures for one thing."""
+    sizes = {"bookies": 2, "clients": 1, "write_quorum": 1, "ack_quorum": 1, "entries": 1, "inflight": 1}
+    document = {"protocol": "bookkeeper", "model": sizes, "faults": {"max_lost": 1}, "rates": {"bookie_is_lost": 1e-3}}
+    experiment = build({**document, "run": {"runs": PILOT_RUNS, "lifetime": 1.0}}, "x.toml")
+    result = compare.compare(compare.vary(experiment.changed, ["rates.bookie_is_lost=0.001,0.0005"]), 2)
+    (pair,) = result.pairs
+    assert len(result.data_loss_invariants) == 3
+    assert set(result.alone) == set(result.variants)
+    assert pair.events["AckedEntriesSurvive"] == pair.events[DATA_LOSS]
+
+
 def test_what_is_seen_often_enough_is_compared_run_by_run():
     result = compare.compare(compare.vary(topic(0.1).changed, [f"{SWITCH}=false", "model.max_crashes=1,2"]), 2)
     assert result.alone == {}

@@ -53,6 +53,15 @@ def test_of_a_cluster_it_says_how_often_how_much_and_why():
     }
 
 
+def test_where_another_design_loses_fewer_entries_though_more_often_it_is_said():
+    first = design(2e-3, **{**CLUSTER, "entries": 80.0, "entries_low": 79.0, "entries_high": 81.0})
+    for high, is_said in ((6.0, True), (79.0, False)):
+        other = design(4e-3, **{**CLUSTER, "entries": 5.0, "entries_low": 4.0, "entries_high": high})
+        facts = dict(summary([first, other._replace(settings="WQ 2")], 1.0, None).facts)
+        said = "WQ 2 loses 5 a year on average against 80, though it loses data more often"
+        assert facts.get("fewest entries") == (said if is_said else None)
+
+
 @pytest.mark.parametrize(("per_year", "cause"), [(1.0, "failover"), (0.1, "rack outages")])
 def test_what_most_losses_come_of_may_be_a_scenario_beside_the_cluster(per_year, cause):
     beside = {**COUNTS, "run.scenario": "failover", "per_year": per_year, "incident": True}

@@ -48,7 +48,7 @@ CLUSTERED: dict[str, Any] = {
     },
     "scenarios": {
         "entry": {"per_year": 1e9, "run": {"lifetime": 10.0}},
-        "failover": {"per_year": 0.5, "clients": 2, "write_quorum": 1, "ack_quorum": 1, "bookies": 1},
+        "failover": {"per_year": 0.5, "clients": 2},
     },
 }
 
