@@ -48,7 +48,7 @@ CLUSTERED: dict[str, Any] = {
     },
     "scenarios": {
         "entry": {"per_year": 1e9, "run": {"lifetime": 10.0}},
-        "failover": {"per_year": 0.5, "clients": 2},
+        "failover": {"per_year": 0.5, "incident": True, "run": {"lifetime": 20.0}},
     },
 }
 
