@@ -60,7 +60,7 @@ def predicted(name: str) -> Prediction:
     said = experiments()[name].predicted
     p = said.get("p")
     if "file" not in said:
-        return Prediction(p, p, p, said["oldest_lost_s"], f"by hand: {said['by']}")
+        return Prediction(said["p"], said["p"], said["p"], said["oldest_lost_s"], f"by hand: {said['by']}")
     import quorisk
 
     answer = getattr(quorisk, said["verb"])(HERE / "predictions" / f"{said['file']}.toml", said["set"]).data_loss
