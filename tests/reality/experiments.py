@@ -58,7 +58,7 @@ def experiments() -> dict[str, Experiment]:
 def predicted(name: str) -> Prediction:
     """P(the fault takes any acknowledged message), and the mean age of the oldest one, by Quorisk or by hand."""
     said = experiments()[name].predicted
-    p = said.get("p")
+    p: Any = said.get("p")  # none where the answer is to be taken as it is
     if "file" not in said:
         return Prediction(said["p"], said["p"], said["p"], said["oldest_lost_s"], f"by hand: {said['by']}")
     import quorisk
