@@ -110,9 +110,11 @@ def alone(path: Path) -> Iterator[None]:
         with suppress(OSError):
             lock.parent.mkdir(parents=True, exist_ok=True)
             fcntl.flock(stack.enter_context(lock.open("w")), fcntl.LOCK_EX)
-        yield
-        with suppress(OSError):
-            lock.unlink()
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                lock.unlink()
 
 
 class _Files(IndexDataCacheFile):

@@ -61,18 +61,22 @@ def recommend(
     if details:
         for sentence in advice.words.sentences:
             out.print(f"- {sentence}", soft_wrap=True, markup=False)
-    _designs(advice, experiment, details, out)
+    left_out = _designs(advice, experiment, details, out)
     if details:
+        if left_out:
+            out.print(f"Left out for lack of room, see --json: {', '.join(left_out)}", style="dim", soft_wrap=True)
         _details(advice, experiment, more, out)
     else:
+        columns = f"{', '.join(left_out)} (--json); " if left_out else ""
         others = len(advice.designs) - _A_SCREEN
-        designs = f"{numbers.counted(others, 'more design')}, reasons" if others > 0 else "Reasons"
-        out.print(f"{designs}, scenarios and what is not modelled: --details", style="dim", soft_wrap=True)
+        designs = f"{numbers.counted(others, 'more design')}, " if others > 0 else ""
+        rest = f"{columns}{designs}reasons, scenarios and what is not modelled (--details)"
+        out.print(f"Not shown: {rest}", style="dim", soft_wrap=True)
 
 
-def _designs(advice: Advice, experiment: Experiment, details: bool, out: Console) -> None:
+def _designs(advice: Advice, experiment: Experiment, details: bool, out: Console) -> list[str]:
     """Prints the designs by rank, as many as a screen has room for unless details are wanted; the choice and the
-    runner-up are among them."""
+    runner-up are among them. Returns the headings of the columns that there was no room for."""
     most = MOST_LINES if details else _A_SCREEN
     columns = _columns(advice, _losses_heading(advice, experiment), most)
     for heading in () if details else _DETAILS:
@@ -85,10 +89,9 @@ def _designs(advice: Advice, experiment: Experiment, details: bool, out: Console
     for row in zip(*columns.values(), strict=True):
         table.add_row(*map(escape, row))
     out.print(table)
-    if left_out:
-        out.print(f"Left out for lack of room, see --json: {', '.join(left_out)}", style="dim", soft_wrap=True)
     if details and len(advice.designs) > most:
         out.print(f"{numbers.counted(len(advice.designs) - most, 'more design')}: --json", style="dim")
+    return left_out
 
 
 def _details(advice: Advice, experiment: Experiment, more: Sequence[str], out: Console) -> None:

@@ -124,11 +124,14 @@ def discard(of: Configuration, timed: bool, shape: Shape) -> None:
 
 
 def _compile(of: Configuration, timed: bool, shape: Shape) -> tuple[dict[str, Any], bytes]:
+    _check_wanted()
     if shape.assumes:
         look(of.model, *_constants(of, timed), shape)
     with _EMITTING:
+        _check_wanted()
         kernel = _emitted(of, timed, shape)
         text = kernel.text()
+    _check_wanted()
     seen, words = kernel.traced.now, kernel.traced.words
     step = in_order([*seen.masks, *seen.broken, seen.unbounded, *(leaf for word in words for leaf in word.after or ())])
     description = {
@@ -138,6 +141,12 @@ def _compile(of: Configuration, timed: bool, shape: Shape) -> tuple[dict[str, An
         "operations": sum(node.op != "leaf" for node in step),
     }
     return description, object_code(text, shape.soon)
+
+
+def _check_wanted() -> None:
+    """Raises Unsupported once the main thread has ended: Python waits for all others, and nobody for their kernels."""
+    if not threading.main_thread().is_alive():
+        raise Unsupported("the program ends")
 
 
 def _constants(of: Configuration, timed: bool) -> tuple[Any, tuple[int, ...], Limits]:

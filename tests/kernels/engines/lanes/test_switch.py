@@ -42,6 +42,15 @@ def test_of_all_that_need_a_kernel_at_one_time_one_compiles_it(monkeypatch, tmp_
     assert [path.suffix for path in tmp_path.iterdir()] == [""]
 
 
+def test_nothing_more_is_compiled_once_the_program_ends(monkeypatch, tmp_path):
+    monkeypatch.setattr(threading, "main_thread", threading.Thread)  # one that is not alive
+    model, point = losing()
+    found = Switch(model, pack(model, [point]), 0)
+    found.prepare(timed=True, shape=OF_32_BITS)
+    assert (found.kernel, found.why_not) == (None, "the program ends")
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_kernel_that_differs_is_told_of_and_never_used():
     found = prepared()
     kernel, job = found.kernel, Job(0, 0, RUNS)
