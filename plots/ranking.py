@@ -66,7 +66,7 @@ def ranking_figure(
     return figure
 
 
-_TITLE = "Designs, ranked by the most that they may lose"
+_TITLE = "Designs, ranked by the upper end of their interval"
 _HOW = (
     "Further left is better. Dark bars: the computation's intervals. Wide, pale bars: 90 % of what is known of the "
     "rates allows this. Hollow marks with an arrow: no loss was seen, and this is the upper end of the interval."

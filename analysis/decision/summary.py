@@ -9,7 +9,7 @@ from quorisk.analysis.cluster.figures import ENDS
 from quorisk.analysis.decision import verdict, years
 from quorisk.analysis.decision.designs import Design, estimate, loses_at_least, measure_of
 from quorisk.analysis.decision.doubt import Doubt, learned, of_draws
-from quorisk.analysis.decision.judging import MEETS
+from quorisk.analysis.decision.judging import MEETS, UNDECIDED
 from quorisk.say import numbers, text
 from quorisk.say.quantities import YEAR_S, say_time
 
@@ -43,6 +43,8 @@ def summary(found: Sequence[Design], target: float, sure: Doubt | None, flips: S
     picks = verdict.choice(list(found), target)
     design = picks[0] if picks else found[0]
     standing = "recommended" if picks else "the safest, not recommended" if len(found) > 1 else "not recommended"
+    if not picks and design.verdict(target) == UNDECIDED:
+        standing = f"undecided, up to {numbers.plain((_p_any(design) or design.worst)['high'])}"
     if not verdict.has_targets(list(found), target):
         standing = "the first by rank; no target is set" if len(found) > 1 else "no target is set"
     named = f"{design.settings} ({standing})"
