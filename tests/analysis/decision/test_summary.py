@@ -118,6 +118,11 @@ def test_it_stands_before_the_recommendation():
     assert 0 < html.index('<section id="summary">') < html.index('id="recommendation"')
 
 
+def test_how_far_the_interval_of_an_undecided_design_reaches_stands_beside_its_figure():
+    assert told(design(1e-3, **{"low": 1e-4, "high": 0.381}), 0.01)["design"] == "WQ 3 (undecided, up to 0.381)"
+    assert told(design(0.1, **{"low": 0.05, "high": 0.381}), 0.01)["design"] == "WQ 3 (not recommended)"
+
+
 def test_without_a_target_nothing_is_recommended():
     assert told(design(2e-3, **CLUSTER), math.inf)["design"] == "WQ 3 (no target is set)"
 
