@@ -20,7 +20,7 @@ _TITLE = "Losses, latency, storage, and writes that stop"
 LATENCY, STORED = "write_p99_ms", "stored"
 UPPER_BOUND, PROVED, FRONTIER, ALLOWED = "upper bound", "proved", "frontier", "allowed"
 """Group ids: marks of designs without a loss in their runs, marks of those proved to lose nothing, rings around designs
-that no other beats, and bars of what the rates allow."""
+that no other beats, and bars of uncertain rates."""
 _OTHERS = Style("#8a949e", ".")
 _ARROW, _MOST_OTHERS = 0.6, 40
 """End of an upper bound's arrow, as a part of the bound; the most designs without a name that have a mark."""
@@ -151,7 +151,7 @@ def caption(rows: pd.DataFrame, found: Sequence[Design]) -> str:
             "miss another one, diamonds are undecided."
         )
     if any(each.worst.get("allowed_high", 0.0) > 0.0 for each in found):
-        said.append("Wide, pale bars: 90 % of what is known of the rates allows this.")
+        said.append("Wide, pale bars: nine times in ten, with rates as uncertain as the file says.")
     if any(each.is_proved for each in found):
         said.append("On grey ground: proved to lose nothing.")
     if len(_named(found)) < len(found):

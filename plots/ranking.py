@@ -19,7 +19,7 @@ from quorisk.say import choose, numbers
 from quorisk.say.colours import FAINT, INK
 
 ALLOWED, COMPUTED, UPPER_BOUND, CHOSEN = "allowed", "computed", "upper bound", "chosen"
-"""Group ids: bars of what the rates allow, the computation's intervals, marks of upper bounds, the choice."""
+"""Group ids: bars of uncertain rates, intervals at the rates given, marks of upper bounds, the choice."""
 _BLUE, _GREY, _RED = "#0072b2", "#6b7785", "#d55e00"
 _RISKY = "a mechanism off, or a risky setting on"
 _MEETS, _STOPS = "meets the targets", "meets them, but any restart stops writes"
@@ -68,8 +68,8 @@ def ranking_figure(
 
 _TITLE = "Designs, ranked by the upper end of their interval"
 _HOW = (
-    "Further left is better. Dark bars: the computation's intervals. Wide, pale bars: 90 % of what is known of the "
-    "rates allows this. Hollow marks with an arrow: no loss was seen, and this is the upper end of the interval."
+    "Further left is better. Dark bars: intervals, at the rates given. Wide, pale bars: nine times in ten, with rates "
+    "as uncertain as the file says. Hollow marks with an arrow: no loss was seen, and this is the interval's upper end."
 )
 
 
@@ -174,9 +174,9 @@ def _legend(found: Sequence[Design], target: float, sure: Doubt | None) -> list[
         handles.append(Line2D([], [], label="the choice", mfc="none", **Style(INK, "o").marks(11)))
     lossless = [not each.worst["losses"] for each in found if each.worst["high"] > 0.0]
     if not all(lossless):
-        handles.append(Line2D([], [], color=_GREY, marker="|", markersize=6, label="the computation's interval"))
+        handles.append(Line2D([], [], color=_GREY, marker="|", markersize=6, label="interval, at the rates given"))
     if any(lossless):
         handles.append(Line2D([], [], label="hollow: at most", mfc="white", **Style(_GREY, "o").marks(6)))
     if sure is not None and any(each.settings in sure.allowed for each in found):
-        handles.append(Patch(color=FAINT, label="what the rates allow (90 %)"))
+        handles.append(Patch(color=FAINT, label="uncertain rates (90 %)"))
     return handles

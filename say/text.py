@@ -33,7 +33,7 @@ _FSYNCS = ("variant.follower_fsync_before_reply", "variant.leader_fsync_before_i
 CAUSES = {
     "single_losses": "a node lost alone",
     "single_losses_after_event": "a node lost alone after an event",
-    "thin_entries": "entries left with few copies",
+    "thin_entries": "entries with copies still missing",
     "unflushed": "an outage that took what was not on disk",
 }
 """Causes of the loss of a last copy, besides the events of a cluster."""

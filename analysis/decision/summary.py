@@ -14,6 +14,7 @@ from quorisk.say import numbers, text
 from quorisk.say.quantities import YEAR_S, say_time
 
 _MOST_FLIPS = 2
+_UNCERTAIN = "uncertain rates"
 _OBJECTS = {"kafka": "partition", "kraft": "partition", "raft": "log"}
 """The object that an event of a scenario may take, by protocol."""
 
@@ -28,7 +29,7 @@ class Summary(NamedTuple):
     risk: str
     """The estimate, or the upper bound."""
     facts: list[tuple[str, str]]
-    """Further facts: a label and a short sentence each."""
+    """Further facts: a label and a short sentence each; without a label, one more of the label before."""
 
 
 def summary(found: Sequence[Design], target: float, sure: Doubt | None, flips: Sequence[str] = ()) -> Summary:
@@ -56,7 +57,7 @@ def summary(found: Sequence[Design], target: float, sure: Doubt | None, flips: S
         *(_why(design, found, target) if picks else ()),
         *_fewer_entries(design, found),
         *_choice(design, picks, sure),
-        *[("it would change", flip) for flip in flips[:_MOST_FLIPS]],
+        *(("" if place else "what changes it", flip) for place, flip in enumerate(flips[:_MOST_FLIPS])),
         *_costs(design),
     ]
     measure = "P(any loss in a year)" if p_any else measure_of(design)
@@ -85,18 +86,18 @@ def _errors(design: Design, sure: Doubt | None, p_any: Mapping[str, Any]) -> Ite
         yield "how sure", "proved, whatever the rates"
         return
     if interval := numbers.interval(p_any or design.worst):
-        yield "computation", f"{interval} ({numbers.percent(design.worst.get('confidence', 0.95))} interval)"
+        yield f"{numbers.percent(design.worst.get('confidence', 0.95))} interval", f"{interval}, at the rates given"
     of = ""
     if p_any:
         of, interval = " losses a year", numbers.interval(design.worst)
         yield "losses a year", f"{estimate(design.worst)}{f' ({interval})' if interval else ''}"
     if sure is None:
-        yield "rates allow", "not known: the file does not say how well its rates are known"
+        yield _UNCERTAIN, "effect not known: the file does not say how well its rates are known"
     elif known := sure.allowed.get(design.settings):
         ends = numbers.between(numbers.below(known.low), numbers.above(known.high))
-        yield "rates allow", f"{ends}{of}, nine times in ten"
+        yield _UNCERTAIN, f"{ends}{of}, nine times in ten"
     else:
-        yield "rates allow", f"not known: {sure.open.get(design.settings, 'its losses were not solved')}"
+        yield _UNCERTAIN, f"effect not known: {sure.open.get(design.settings, 'its losses were not solved')}"
 
 
 def _incident(design: Design) -> Iterator[tuple[str, str]]:

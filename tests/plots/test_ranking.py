@@ -45,7 +45,7 @@ def test_bars_and_hollow_marks_are_in_the_legend_where_there_are_any(losses, tol
     figure = ranking.ranking_figure(made(losses), math.inf, "P(data loss)", "")
     assert figure is not None
     named = {each.get_text() for each in figure.subfigs[0].legends[0].get_texts()}
-    meant = {"bar": "the computation's interval", "hollow": "hollow: at most"}
+    meant = {"bar": "interval, at the rates given", "hollow": "hollow: at most"}
     assert {name for name, label in meant.items() if label in named} == told
 
 
@@ -77,7 +77,7 @@ def test_what_the_rates_allow_is_a_bar_of_its_own():
     assert isinstance(bar, Rectangle)
     assert bar.get_x() == 0.01
     assert bar.get_width() == pytest.approx(0.08)
-    assert "rates allow" in figure.subfigs[0].legends[0].get_texts()[-1].get_text()
+    assert "uncertain rates" in figure.subfigs[0].legends[0].get_texts()[-1].get_text()
 
 
 def test_what_is_proved_has_no_place_and_many_designs_leave_some_out():

@@ -111,7 +111,7 @@ def test_of_a_design_whose_losses_are_not_solved_is_said_why_nothing_is_known_an
         assert (
             " losses a year of copies 2 is not known" in sentences(sure, "copies 2", "losses a year", is_named=False)[0]
         )
-        assert dict(summary(found, 1.0, sure).facts)["rates allow"] == f"not known: {why}"
+        assert dict(summary(found, 1.0, sure).facts)["uncertain rates"] == f"effect not known: {why}"
 
 
 def test_of_a_design_that_is_proved_to_lose_nothing_rates_leave_nothing_open():

@@ -43,7 +43,7 @@ def test_of_a_cluster_it_says_how_often_how_much_and_why():
     assert told(design(2e-3, **CLUSTER, **STORED, **WRITE), 1.0, sure) == {
         "design": "WQ 3 (recommended)",
         "P(any loss in a year)": "0.00200",
-        "rates allow": "1.00 × 10⁻⁴ to 0.0100, nine times in ten",
+        "uncertain rates": "1.00 × 10⁻⁴ to 0.0100, nine times in ten",
         "happens": "about once in 500 years",
         "lost at once": "50,000 entries (median); in 99 of 100 incidents at most 300,000",
         "main cause": "rack outages (75% of the incidents)",
@@ -82,7 +82,7 @@ def test_without_a_cluster_it_is_losses_and_without_a_design_that_meets_targets_
     assert said["P(any loss in a year)"] == "0.950"
     assert said["losses a year"].startswith("3.00")
     assert said["main cause"] == "outage (66.7% of the losses)"
-    assert said["rates allow"] == "not known: the file does not say how well its rates are known"
+    assert said["uncertain rates"] == "effect not known: the file does not say how well its rates are known"
 
 
 def test_of_a_design_whose_doubt_was_not_found_it_says_why_and_not_how_often_it_is_the_choice():
@@ -91,7 +91,7 @@ def test_of_a_design_whose_doubt_was_not_found_it_says_why_and_not_how_often_it_
     why = {"WQ 3": "its losses were counted"}
     sure = Doubt({"WQ 2": known, "WQ 4": known}, {"WQ 3": 0.6, "WQ 4": 0.4}, {}, None, {}, why)
     said = told(design(2e-3, **CLUSTER), 1.0, sure)
-    assert said["rates allow"] == "not known: its losses were counted"
+    assert said["uncertain rates"] == "effect not known: its losses were counted"
     assert "still the choice" not in said
 
 
@@ -99,9 +99,11 @@ def test_the_computations_interval_is_told_apart_from_the_rates_and_what_changes
     found = design(2e-3, **CLUSTER)
     worst = found.worst | {"low": 1e-3, "high": 3e-3, "method": "Clopper-Pearson"}
     said = dict(summary([found._replace(points=[worst], worst=worst)], 1.0, None, ["one", "two", "three"]).facts)
-    assert said["computation"] == "0.00100 to 0.00300 (95% interval)"
-    flips = [what for about, what in summary([found], 1.0, None, ["one", "two", "three"]).facts if "change" in about]
-    assert flips == ["one", "two"]
+    assert said["95% interval"] == "0.00100 to 0.00300, at the rates given"
+    facts = summary([found], 1.0, None, ["one", "two", "three"]).facts
+    at = facts.index(("what changes it", "one"))
+    assert facts[at + 1] == ("", "two")  # the label stands once
+    assert "three" not in dict(map(reversed, facts))
 
 
 def test_why_a_design_is_the_choice_is_said():
