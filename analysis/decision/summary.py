@@ -45,7 +45,8 @@ def summary(found: Sequence[Design], target: float, sure: Doubt | None, flips: S
     design = picks[0] if picks else found[0]
     standing = "recommended" if picks else "the safest, not recommended" if len(found) > 1 else "not recommended"
     if not picks and design.verdict(target) == UNDECIDED:
-        standing = f"undecided, up to {numbers.plain((_p_any(design) or design.worst)['high'])}"
+        high = numbers.plain(numbers.above((_p_any(design) or design.worst)["high"]))
+        standing = f"undecided, up to {high}" if design.worst["losses"] else "undecided"  # else the risk is the bound
     if not verdict.has_targets(list(found), target):
         standing = "the first by rank; no target is set" if len(found) > 1 else "no target is set"
     named = f"{design.settings} ({standing})"
