@@ -106,7 +106,7 @@ def _beside(picks: Sequence[Design], meets: Sequence[Design], found: Sequence[De
         "decides": verdict.deciding(first, tied[0], list(found)) if tied else "",
         "saved": [each for each in meets if each.is_clean and each.promises_less(first) and not each.is_changed],
         "changed": [each for each in meets if each.is_changed],
-        "better": verdict.with_fewer_entries(first, found),
+        "better": verdict.better_otherwise(first, found),
     }
 
 

@@ -35,8 +35,6 @@ _PROMISED: Mapping[str, tuple[str, str]] = {
 """Promises that designs may be held to, in words: singular and plural."""
 _LOST = ("nodes", "zones")
 _SIZES, _ENSEMBLE = ("model.bookies", "model.brokers", "model.zones"), "model.ensemble_size"
-SAME = 0.01
-"""Losses that differ by less, relatively, are no reason to choose: no rate is known that well."""
 
 
 def loses_at_least(case: Mapping[str, Any]) -> bool:
@@ -145,7 +143,7 @@ class Design(NamedTuple):
         """Whether losses do not tell them apart: their intervals overlap or lie less than 1% apart, and neither or both
         are proved to lose nothing."""
         (low, high), (other_low, other_high) = self.span, other.span
-        overlap = _least(low) <= other_high and _least(other_low) <= high
+        overlap = yearly.tied_from(low) <= other_high and yearly.tied_from(other_low) <= high
         return overlap and self.is_proved == other.is_proved
 
     def tie(self, other: "Design") -> str:
@@ -319,7 +317,7 @@ def ranked(found: list[Design]) -> list[Design]:
     ranks: list[list[Design]] = []
     for design in sorted((each for each in found if not each.is_proved), key=lambda each: (each.span[1], *place(each))):
         low, high = design.span
-        if (shared := bisect_left(firsts, _least(low))) < len(firsts):
+        if (shared := bisect_left(firsts, yearly.tied_from(low))) < len(firsts):
             ranks[shared].append(design)
         else:
             firsts.append(high)
@@ -328,8 +326,3 @@ def ranked(found: list[Design]) -> list[Design]:
     for rank in [proved, *ranks]:
         result += [design._replace(rank=1 + len(result)) for design in sorted(rank, key=place)]
     return result
-
-
-def _least(low: float) -> float:
-    """The least upper end of another design's interval at which the two are tied."""
-    return low * (1.0 - SAME)

@@ -56,7 +56,7 @@ def summary(found: Sequence[Design], target: float, sure: Doubt | None, flips: S
         *_errors(design, sure, p_any),
         *_incident(design),
         *(_why(design, found, target) if picks else ()),
-        *_fewer_entries(design, found),
+        *_disagreement(design, found),
         *_choice(design, picks, sure),
         *(("" if place else "what changes it", flip) for place, flip in enumerate(flips[:_MOST_FLIPS])),
         *_costs(design),
@@ -131,12 +131,17 @@ def _why(design: Design, found: Sequence[Design], target: float) -> Iterator[tup
         yield "why", many if len(meets) > 1 else "no other design meets the targets"
 
 
-def _fewer_entries(design: Design, found: Sequence[Design]) -> Iterator[tuple[str, str]]:
-    """The design that would be better by entries lost on average, if P(any loss) says otherwise."""
-    if other := verdict.with_fewer_entries(design, found):
-        mine, its = (numbers.plain(each.worst["entries"]) for each in (design, other))
-        said = f"{its} a year on average against {mine}, though it loses data more often"
-        yield "fewest entries", f"{other.settings} loses {said}"
+def _disagreement(design: Design, found: Sequence[Design]) -> Iterator[tuple[str, str]]:
+    """The design that would be better by the other measure, where P(any loss) and losses a year disagree."""
+    if other := verdict.better_otherwise(design, found):
+        name = "entries" if design.is_clustered else "p_any"
+        mine, its = (numbers.plain(each.worst[name]) for each in (design, other))
+        if design.is_clustered:
+            said = f"{its} a year on average against {mine}, though it loses data more often"
+            yield "fewest entries", f"{other.settings} loses {said}"
+        else:
+            said = f"anything with probability {its} a year against {mine}, though it loses more on average"
+            yield "least often", f"{other.settings} loses {said}"
 
 
 def _choice(design: Design, picks: Sequence[Design], sure: Doubt | None) -> Iterator[tuple[str, str]]:

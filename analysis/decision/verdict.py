@@ -4,8 +4,10 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from quorisk.analysis.decision import years
 from quorisk.analysis.decision.designs import Design
 from quorisk.analysis.decision.judging import FAILS, MEETS, UNDECIDED
+from quorisk.analysis.statistics import yearly
 
 _MOST_DECADES = 10
 
@@ -81,15 +83,16 @@ def _certain(design: Design, said: bool) -> dict[str, float]:
     }
 
 
-def with_fewer_entries(first: Design, found: Sequence[Design]) -> Design | None:
-    """Returns the design that loses fewest entries on average: fewer than `first`, which loses any less often. None
-    without a cluster."""
-    better = [
-        each
-        for each in (found if first.is_clustered else ())
-        if each.worst["low"] > first.worst["high"] and each.worst["entries_high"] < first.worst["entries_low"]
-    ]
-    return min(better, key=lambda each: float(each.worst["entries"]), default=None)
+def better_otherwise(first: Design, found: Sequence[Design]) -> Design | None:
+    """Returns the best design by the measure of a year that does not rank designs, among those that are worse than
+    `first` by the one that does: entries lost on a cluster, P(any loss) without one. None if there is none."""
+    other = "entries" if first.is_clustered else "p_any"
+
+    def both(design: Design) -> tuple[yearly.Ends, yearly.Ends]:
+        return yearly.Ends(*(design.worst[name] for name in years.SUMMED)), years.ends(design.worst, other)
+
+    better = [each for each in found if other in first.worst and yearly.disagree(both(first), both(each))]
+    return min(better, key=lambda each: float(each.worst[other]), default=None)
 
 
 def has_targets(found: list[Design], target: float) -> bool:

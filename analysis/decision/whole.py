@@ -118,8 +118,8 @@ def told(design: Design, confidence: float) -> Whole:
 
 
 def by_variant(found: Mapping[str, Whole]) -> dict[str, Any]:
-    """Returns the object of a comparison's --json: the baseline's year, P(any loss in a year) by variant, and the
-    differences of the others from the baseline."""
+    """Returns the object of a comparison's --json: the baseline's year, P(any loss in a year) and losses by variant,
+    and the differences of the others from the baseline."""
     (baseline, first), *others = found.items()
     each = {label: one.as_json()["p_any_loss_per_year"] for label, one in found.items()}
     pairs = [
@@ -132,7 +132,8 @@ def by_variant(found: Mapping[str, Whole]) -> dict[str, Any]:
         }
         for label, one in others
     ]
-    return first.as_json() | {"p_any_loss_by_variant": each, "pairs": pairs}
+    entries = {label: one.entries._asdict() for label, one in found.items()}
+    return first.as_json() | {"p_any_loss_by_variant": each, "expected_entries_by_variant": entries, "pairs": pairs}
 
 
 def likeliest(experiment: Experiment, found: Whole) -> Experiment:

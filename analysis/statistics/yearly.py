@@ -22,6 +22,8 @@ EXACT = "exact"
 METHOD = "sum of the ends of intervals that hold together (Bonferroni)"
 SHARED, INDEPENDENT = FATES = ("shared", "independent")
 """Fates of the objects that one event touches: lost or kept all together, or independently of each other."""
+SAME = 0.01
+"""Losses that differ by less, relatively, are no reason to choose: no rate is known that well."""
 _ALMOST = 1.0 - 1e-16
 
 
@@ -38,6 +40,17 @@ class Ends(NamedTuple):
 
 
 NOTHING = Ends()
+
+
+def tied_from(low: float) -> float:
+    """Returns the least upper end of an interval that is tied with another one, whose lower end is `low`."""
+    return low * (1.0 - SAME)
+
+
+def disagree(first: tuple[Ends, Ends], second: tuple[Ends, Ends]) -> bool:
+    """Whether two measures are for different designs, neither tied: the first measure is lower for the first design,
+    and the second measure for the second design."""
+    return first[0].high < tied_from(second[0].low) and second[1].high < tied_from(first[1].low)
 
 
 class Part(NamedTuple):

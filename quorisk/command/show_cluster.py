@@ -69,6 +69,7 @@ def _several(found: Sequence[Answer], out: Console) -> None:
             _value(losses.entries),
         )
     out.print(table)
+    show_year.disagreement({_settings(each): (each.losses.p_any, each.losses.entries) for each in found}, out)
 
 
 def _settings(found: Answer) -> str:

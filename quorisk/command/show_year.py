@@ -9,7 +9,7 @@ from rich.markup import escape
 from quorisk.analysis.cluster.figures import Figure
 from quorisk.analysis.decision.whole import Whole
 from quorisk.analysis.experiment.config import Experiment
-from quorisk.analysis.statistics.yearly import FATES
+from quorisk.analysis.statistics.yearly import FATES, Ends, disagree
 from quorisk.command import show
 from quorisk.say import numbers, text
 from quorisk.say.quantities import YEAR_S, say_time
@@ -25,10 +25,10 @@ def headline(p: Figure, incidents: Figure, out: Console) -> None:
 def first(found: Whole, out: Console) -> None:
     """Prints P(any loss in a year), which every verb prints first."""
     headline(found.p_any, found.incidents, out)
-    if found.either:
-        shared, independent = (numbers.plain(found.either[fates]) for fates in FATES)
+    either = [numbers.plain(found.either[fates]) for fates in FATES if found.either]
+    if len(set(either)) > 1:
         out.print(
-            f"{shared} if all that an event touches shares one fate, {independent} if each object has its own: the "
+            f"{either[0]} if all that an event touches shares one fate, {either[1]} if each object has its own: the "
             'file does not say which (fates = "shared" or "independent" in a scenario).',
             soft_wrap=True,
         )
@@ -78,7 +78,7 @@ def causes(rates: Mapping[str, float], out: Console) -> None:
 def variants(found: Mapping[str, Whole], out: Console) -> None:
     """Prints P(any loss in a year) of the variants of a comparison, the baseline first."""
     baseline = next(iter(found.values())).p_any
-    table = show.make_table("variant", "P(any loss) a year", "interval", "difference", "ratio")
+    table = show.make_table("variant", "P(any loss) a year", "interval", "difference", "ratio", "lost a year")
     for label, each in found.items():
         p = each.p_any
         ends = "exact" if p.low == p.high else numbers.span(p.low, p.high)
@@ -86,13 +86,28 @@ def variants(found: Mapping[str, Whole], out: Console) -> None:
         difference = f"{numbers.signed(p.value - baseline.value)} {difference}"
         ratio = numbers.plain(p.value / baseline.value) if baseline.value else ""
         others = ("baseline", "") if p is baseline else (escape(difference), ratio)
-        table.add_row(label, _p(p), escape(ends), *others)
+        table.add_row(label, _p(p), escape(ends), *others, _p(each.entries))
     out.print(table)
+    disagreement({label: (each.p_any, each.entries) for label, each in found.items()}, out)
     out.print(
         "Differences follow from two intervals each. One scenario is compared run by run with --scenario NAME.",
         style="dim",
         soft_wrap=True,
     )
+
+
+def disagreement(found: Mapping[str, tuple[Figure, Figure]], out: Console) -> None:
+    """Prints two designs of which the first loses anything less often in a year, and the second loses less, if there
+    are any; of each design are given P(any loss in a year) and the losses."""
+    ends = {name: (Ends(*p_any[:3]), Ends(*losses[:3])) for name, (p_any, losses) in found.items()}
+    rarest, fewest = (sorted(ends, key=lambda name: ends[name][i].value) for i in (0, 1))
+    pairs = [(rarer, fewer) for rarer in rarest for fewer in fewest if disagree(ends[rarer], ends[fewer])]
+    for rarer, fewer in pairs[:1]:
+        more, less = (numbers.plain(ends[name][1].value) for name in (rarer, fewer))
+        said = f"{rarer} loses anything less often than {fewer}, but more on average: {more} a year against {less}."
+        out.print(escape(said), soft_wrap=True)
+    if len(pairs) > 1:
+        out.print(f"P(any loss) and losses a year disagree on {numbers.counted(len(pairs) - 1, 'other pair')} as well.")
 
 
 def likeliest(found: Whole, experiment: Experiment, is_shown: bool, out: Console) -> None:

@@ -58,6 +58,10 @@ def test_several_designs(quorisk, on_a_cluster):
     code, out, _ = quorisk("cluster", on_a_cluster, *grid)
     assert code == 0
     assert (out.count("│ nodes 20, power"), out.count("│ nodes 100, power")) == (2, 2)
+    [said] = [line for line in out.splitlines() if "loses anything less often than" in line]
+    rarer, fewer = said.split(" loses anything less often than ")
+    assert rarer == "nodes 20, power outage per year 2"  # there, fewer sets of nodes hold all copies of anything
+    assert fewer.startswith("nodes 100, power outage per year 1, but more on average: ")
     designs = json.loads(quorisk("cluster", on_a_cluster, "--json", *grid)[1])["designs"]
     assert [each["design"] for each in designs][1] == {"cluster.nodes": 20, "cluster.events.power_outage.per_year": 2.0}
 

@@ -19,7 +19,7 @@ WRITE = {"write_p50_ms": 0.5, "write_p99_ms": 2.0}
 CLUSTER = {
     "any_loss": 1e-3,
     "incidents": 2e-3,
-    "entries_high": 10.0,
+    **{"entries": 10.0, "entries_low": 10.0, "entries_high": 10.0},
     "incident_p50": 5e4,
     "incident_p99": 3e5,
     "incident_p99_high": 3e5,
@@ -60,6 +60,15 @@ def test_where_another_design_loses_fewer_entries_though_more_often_it_is_said()
         facts = dict(summary([first, other._replace(settings="WQ 2")], 1.0, None).facts)
         said = "WQ 2 loses 5 a year on average against 80, though it loses data more often"
         assert facts.get("fewest entries") == (said if is_said else None)
+
+
+@pytest.mark.parametrize(("high", "is_said"), [(0.12, True), (0.3, False)])
+def test_where_another_design_loses_anything_less_often_though_more_on_average_it_is_said(high, is_said):
+    first = design(5.0, p_any=0.3, p_any_low=0.29, p_any_high=0.31)
+    other = design(80.0, p_any=0.1, p_any_low=0.09, p_any_high=high)._replace(settings="WQ 2")
+    facts = dict(summary([first, other], 100.0, None).facts)
+    said = "WQ 2 loses anything with probability 0.1 a year against 0.3, though it loses more on average"
+    assert facts.get("least often") == (said if is_said else None)
 
 
 @pytest.mark.parametrize(("per_year", "cause"), [(1.0, "failover"), (0.1, "rack outages")])

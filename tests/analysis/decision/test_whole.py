@@ -1,18 +1,21 @@
 """P(any loss in a year): one figure, the same from every verb, with scenarios' events and on a cluster."""
 
+import io
 import json
 import math
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 import quorisk
+from quorisk.analysis.cluster.figures import Figure
 from quorisk.analysis.compare import compare
 from quorisk.analysis.decision import depends, whole
 from quorisk.analysis.decision.weigh import Weigher
 from quorisk.analysis.exact.exact import exact
 from quorisk.analysis.experiment.config import ConfigError, build
-from quorisk.command import show_sensitivity
+from quorisk.command import show_sensitivity, show_year
 from quorisk.command.show import console
 from quorisk.say import numbers
 from tests.support import ROOT
@@ -285,6 +288,21 @@ def test_variants_are_compared_by_their_years():
     [pair] = told["pairs"]
     assert (pair["difference"], pair["high"]) == (-year(load()).p_any.value, -year(load()).p_any.low)
     assert told["p_any_loss_per_year"]["p"] == -pair["difference"]
+    assert list(told["expected_entries_by_variant"]) == list(found)
+
+
+@pytest.mark.parametrize(("high", "is_said"), [(6.0, True), (75.0, False)])
+def test_variants_are_named_of_which_one_loses_less_often_and_the_other_less(high, is_said):
+    year = whole.Whole("", *(Figure(x, x, x, "exact") for x in (1e-3, 1e-3, 5.0)), {}, {}, {}, 0.95)
+    other = year._replace(p_any=Figure(4e-4, 3e-4, 5e-4, ""), entries=Figure(80.0, 70.0, 90.0, ""))
+    third = year._replace(p_any=Figure(9e-4, 8e-4, 1e-3, ""), entries=Figure(9.0, 8.0, 10.0, ""))
+    said = io.StringIO()
+    found = {"WQ 4": year._replace(entries=Figure(5.0, 4.0, high, "")), "WQ 3": other, "WQ 5": third}
+    show_year.variants(found, Console(file=said, width=200))
+    assert (
+        "WQ 3 loses anything less often than WQ 4, but more on average: 80 a year against 5.\n" in said.getvalue()
+    ) == is_said
+    assert ("P(any loss) and losses a year disagree on 1 other pair as well." in said.getvalue()) == is_said
 
 
 def test_a_year_is_a_function_too():
