@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from quorisk.analysis.cluster import answer
+from quorisk.analysis.exact.exact import exact
 from quorisk.analysis.experiment.config import load
 from quorisk.command import app
 from quorisk.command import main as _  # noqa: F401  # the verbs
@@ -109,6 +110,24 @@ def test_what_a_cluster_of_kafka_loses_is_what_the_page_says():
         p_any, sizes = losses.p_any, [numbers.in_full(losses.in_entries[name].value) for name in ("p50", "p99")]
         said = f"| {numbers.plain(p_any.value)} {numbers.span(p_any.low, p_any.high)} | "
         assert said + (", ".join(sizes) if each.unflushed else f"{sizes[0]} (") in page
+
+
+@pytest.mark.exhaustive
+def test_how_often_acks_1_loses_records_in_a_year_is_what_the_page_says(tmp_path):
+    """Of each crash or isolation, P that any of the partitions that it hits loses something by itself."""
+    path, size = tmp_path / "mine.toml", ["--brokers", "30", "--zones", "3", "--partitions", "12000"]
+    size += ["--entries-per-second", "10000", "--retention", "3 days", "--topics", "3/1/1", "--out", str(path)]
+    assert CliRunner().invoke(app.app, ["init", "kraft", *size]).exit_code == 0
+    incidents = []
+    for scenario in ("leader_cut_off", "broker_crashes"):
+        experiment = load(path, [f"run.scenario={scenario}", "min.insync.replicas=1", "acks=1"])
+        event = experiment.scenarios[scenario].event(experiment.clusters[0])
+        p = exact(experiment, 2**30, data_loss_alone=True).data_loss.p
+        incidents.append(event.per_year * (1.0 - (1.0 - p) ** event.hits))
+    cut_off, crashes = incidents
+    page = (ROOT / "docs" / "kafka.md").read_text()
+    assert f"{sum(incidents):.0f} incidents a year: {cut_off:.0f} leaders that are cut off" in page
+    assert f"of 95 crashes the {crashes:.0f} that" in page
 
 
 @pytest.mark.parametrize(
