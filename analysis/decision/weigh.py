@@ -22,7 +22,7 @@ from quorisk.analysis.decision.pace import Pace
 from quorisk.analysis.estimate import rare
 from quorisk.analysis.estimate.ahead import compiling_head
 from quorisk.analysis.estimate.estimate import Estimate, estimate
-from quorisk.analysis.estimate.method import FEW_RUNS, PILOT_RUNS, unknown_outcomes
+from quorisk.analysis.estimate.method import ENOUGH_LOSSES, FEW_RUNS, PILOT_RUNS, unknown_outcomes
 from quorisk.analysis.estimate.stopping import rule_of
 from quorisk.analysis.exact.exact import ExactResult, exact
 from quorisk.analysis.experiment.config import Experiment
@@ -145,9 +145,12 @@ class Weigher:
         batches = [_large_first(experiment, batch) for batch in _telling_first(experiment, others)]
         numbers = {point.point_id: number for number, point in enumerate(chain.from_iterable(batches), len(found) + 1)}
 
+        counted = set[tuple[tuple[str, Any], ...]]()
+
         def weighed(point: GridPoint) -> dict[str, Any]:
             width = self._enough.get(point.point_id, 0.0)
-            row = self._weighed(experiment, point, numbers[point.point_id], len(points), width)
+            by_few = point.design in counted
+            row = self._weighed(experiment, point, numbers[point.point_id], len(points), width, by_few)
             pace.took()
             return row
 
@@ -155,6 +158,7 @@ class Weigher:
             for point, row in zip(batch, side_by_side(weighed, batch, self._threads), strict=True):
                 took(point, row)
             self._enough |= enough_of(experiment, found)
+            counted |= {point.design for point in batch if _is_counted(found[point.point_id])}
         return found
 
     def _solve_clusters(self, experiment: Experiment, early: Early | None) -> None:
@@ -191,7 +195,7 @@ class Weigher:
             if row["point_id"] in point_ids and not kept:
                 number += 1
                 enough = self._enough.get(row["point_id"], 0.0)
-                now = self._weighed(other, point, number, len(point_ids), enough)
+                now = self._weighed(other, point, number, len(point_ids), enough, _is_counted(row))
             if point.scenario is not None:
                 now = now | happening[point.point_id]._asdict()
             records.append(row | now)
@@ -207,9 +211,15 @@ class Weigher:
         return pd.concat([with_p_any(frame[weighed], other, PRECISION, target), frame[~weighed]]).sort_index()
 
     def _weighed(
-        self, experiment: Experiment, point: GridPoint, number: int, num_points: int, enough: float = 0.0
+        self,
+        experiment: Experiment,
+        point: GridPoint,
+        number: int,
+        num_points: int,
+        enough: float = 0.0,
+        by_few: bool = False,
     ) -> dict[str, Any]:
-        """A configuration's numbers; an interval that is as narrow as `enough` will do."""
+        """A configuration's numbers; an interval that is as narrow as `enough` will do, also one `by_few` runs."""
         left = self._pace.told(self.deadline - time.monotonic())
         self.tell(f"{self._what}configuration {number:,} of {num_points:,}{left}")
         alone = _alone(experiment, point)
@@ -221,7 +231,7 @@ class Weigher:
             if not self.may_run:
                 raise OutOfTime
             start = time.perf_counter()
-            self._known[key] = enough, self._closely(alone, enough)
+            self._known[key] = enough, self._closely(alone, enough, by_few or enough >= 1.0)
             self.longest_run_s = max(self.longest_run_s, time.perf_counter() - start)
         return self._known[key][1]
 
@@ -247,10 +257,22 @@ class Weigher:
             return None
         return self._solved[runs]
 
-    def _closely(self, alone: Experiment, enough: float) -> dict[str, Any]:
-        """An estimate: first by what takes little time, if some width is enough."""
+    def _closely(self, alone: Experiment, enough: float, by_few: bool) -> dict[str, Any]:
+        """An estimate: first by what takes little time, if some width is enough. Few runs take least, but where all
+        else of a design is solved, a head is worth more: it answers for other rates as well."""
+        tries = [("head", FEW_RUNS), ("auto", PILOT_RUNS)]
+        if enough and by_few:
+            run = alone.run._replace(confidence=1.0 - (1.0 - alone.run.confidence) / 2)  # either interval may fail
+            alone = alone._replace(run=run)
+            counted = run._replace(method="count", runs=min(run.runs, FEW_RUNS), precision=enough / 2)
+            counted = counted._replace(relative_precision=math.inf)
+            found = self._estimate(alone._replace(run=counted), enough)
+            if found["high"] - found["low"] <= enough:
+                return found
+            if found["losses"] >= ENOUGH_LOSSES:  # losses are not rare, and counting them is best
+                tries = []
         runs, applies = alone.run.runs, rare.applies(alone.points[0].point, alone.run)
-        for method, few in (("head", FEW_RUNS), ("auto", PILOT_RUNS)):
+        for method, few in tries:
             if enough and runs > few and (applies or method == "auto"):
                 with suppress(ConfigError):  # there is no head
                     found = self._estimate(alone._replace(run=alone.run._replace(method=method, runs=few)), enough)
@@ -264,6 +286,11 @@ class Weigher:
 
     def _estimate(self, alone: Experiment, enough: float) -> dict[str, Any]:
         return _estimated(estimate(alone, self._threads, enough=enough), unknown_outcomes(alone.run))
+
+
+def _is_counted(row: Mapping[str, Any]) -> bool:
+    """Whether a configuration's losses were counted among runs, without a head."""
+    return row["method"] != REPLACED and not row["method"].startswith((EXACT, rare.CERTIFIED, rare.SAMPLED))
 
 
 def _compile_engine(experiment: Experiment, points: Sequence[GridPoint]) -> None:

@@ -49,6 +49,15 @@ _TOO_MANY = 1 / 8
 """Share of runs to be repeated from which on a kernel is given up."""
 
 
+_TOOK_S: dict[str, float] = {}
+"""Seconds of a thread in which the slowest kernel of a model was compiled: others are not worth less."""
+_OVER_S = 1.0
+"""Seconds without a run after which those of a configuration are taken to be over."""
+_TURN = threading.Lock()
+"""Lock of what gets kernels in the background: one configuration at a time, as Python runs one thread at a time. Side
+by side, each would take so long that the runs it is for are over."""
+
+
 class _Best(NamedTuple):
     """The fastest way to make runs of those that were tried."""
 
@@ -88,6 +97,8 @@ class Switch:
         self._seen = np.zeros(2, np.int64)
         """Number of runs that ended, and number of those whose time is needed."""
         self._lock = threading.Lock()
+        self._under_way, self._ended_s = 0, math.inf
+        """Number of chunks that are being made, and time on `time.monotonic`'s clock when the last one ended."""
 
     def begin(self, runs: int) -> None:
         """Prepares for about `runs` runs, so that the first ones wait as little as possible: for jobs of few
@@ -101,6 +112,15 @@ class Switch:
 
     def tally(self, seed: int, job: Job, left: int) -> np.ndarray:
         """The tally of a chunk, after which about `left` runs of the configuration are to come."""
+        with self._lock:
+            self._under_way += 1
+        try:
+            return self._tally(seed, job, left)
+        finally:
+            with self._lock:
+                self._under_way, self._ended_s = self._under_way - 1, time.monotonic()
+
+    def _tally(self, seed: int, job: Job, left: int) -> np.ndarray:
         kernel = self.kernel
         if kernel and self._checked != (both := (kernel, self._teller)):
             return self._check(both, seed, job)
@@ -177,11 +197,11 @@ class Switch:
             worth_s = max(self._spent_s, left / runs * seconds)
             if self._begun or worth_s < (WORTH_COMPARING_S if self.kernel else WORTH_LOADING_S):
                 return
-            timed = self._needs_time(worth_s)
+            timed, compile_s = self._needs_time(worth_s), max(WORTH_COMPILING_S, _TOOK_S.get(self.model.name, 0.0))
             at_hand = self._is_kept(timed)
-            if not at_hand and not timed and worth_s < WORTH_COMPILING_S:  # a timed one will do
+            if not at_hand and not timed and worth_s < compile_s:  # a timed one will do
                 timed = at_hand = self._is_kept(True)
-            if not at_hand and worth_s < WORTH_COMPILING_S:
+            if not at_hand and worth_s < compile_s:
                 return
             self._begun = True
         self._beside(partial(self.prepare, timed, worth_s=worth_s))
@@ -191,11 +211,16 @@ class Switch:
         return is_kept(self._where, timed, first)
 
     def _beside(self, get: Callable[[], None]) -> None:
-        """Gets kernels in the background while runs go on; if that fails, runs go on as before."""
+        """Gets kernels in the background while runs go on, if they still do when their turn comes; if that fails, runs
+        go on as before."""
 
         def work() -> None:
             try:
-                get()
+                with _TURN:
+                    if self._under_way or time.monotonic() - self._ended_s < _OVER_S:
+                        get()
+                    else:
+                        self._begun = False
             except Exception as error:
                 why = f"{type(error).__name__}: {error}"
                 warnings.warn(f"{self.model.name}: a kernel was not compiled: {why}", RuntimeWarning, stacklevel=2)
@@ -235,10 +260,12 @@ class Switch:
         """Returns the kernel of that shape, and uses it, if it is faster than `best`; else returns `best`."""
         if self.why_not is not None:  # given up meanwhile
             return best
+        start = time.thread_time()
         try:
             kernel = build(self._where, timed, shape)
         except Unsupported as reason:
             return best._replace(why_none=str(reason))
+        _TOOK_S[self.model.name] = max(_TOOK_S.get(self.model.name, 0.0), time.thread_time() - start)
         best = best._replace(operations=kernel.operations)
         step = partial(self._tallied, kernel, 0)
         gain = self._times_as_fast(step, best.step, _LONG_TRIAL_S if best.kernel else _TRIAL_S)

@@ -15,7 +15,9 @@ from quorisk.analysis.decision.recommend import advise, as_json
 from quorisk.analysis.decision.weigh import Weigher
 from quorisk.analysis.exact.exact import exact
 from quorisk.analysis.experiment import config, units
+from quorisk.analysis.statistics import sequential
 from quorisk.analysis.statistics.sequential import METHOD
+from quorisk.analysis.statistics.yearly import confidence_of_each
 from quorisk.kernels.engines import registry
 from quorisk.kernels.errors import ConfigError
 from tests.support import ROOT
@@ -120,6 +122,22 @@ def test_chains_that_are_too_large_are_estimated_by_runs(load, expected):
     assert weigher.num_estimated == 4
     for design in designs(rows):
         assert design.worst["low"] < expected[int(design.settings[-1])] < design.worst["high"]
+
+
+def test_where_a_design_is_counted_anyway_few_runs_answer_for_its_other_scenarios(load):
+    """A head would take longer than all runs, and be of no use: how losses follow rates is not known of the design."""
+    counted = load(1000.0, "run.method=count", "run.runs=50000", "scenarios.failover.per_year=20")
+    rows = Weigher(1 << 10, 1).frame(counted)
+    often, seldom = rows[rows["run.scenario"] == "quiet"], rows[rows["run.scenario"] == "failover"]
+    assert (set(often["runs"]), set(often["method"])) == ({50000}, {"Clopper-Pearson"})
+    assert set(seldom["method"]) == {METHOD}
+    for row in seldom.to_dict("records"):
+        level = 1.0 - (1.0 - confidence_of_each(counted.run.confidence, 2)) / 2  # the other half is for more runs
+        low, high = sequential.confidence_sequence(int(row["losses"]), int(row["runs"]), level)
+        assert row["runs"] < 20000
+        assert (row["low"], row["high"]) == pytest.approx((low, high))
+    solved = Weigher(1 << 10, 1).frame(load(1000.0, "run.runs=50000"))
+    assert all("head" in method or method == "exact" for method in solved["method"][:2])
 
 
 def test_the_engine_is_told_of_all_that_are_estimated_before_it_runs_any(load, monkeypatch):

@@ -16,6 +16,7 @@ from quorisk.kernels.engines.lanes.build import QUEUED, Configuration, Kernel
 from quorisk.kernels.engines.lanes.switch import Switch
 from quorisk.kernels.engines.lanes.traced import Shape
 from quorisk.kernels.engines.points import pack
+from quorisk.kernels.engines.tally import num_columns
 from quorisk.kernels.model import LOST
 from tests.kernels.engines.losing import OF_16_BITS, OF_32_BITS, RUNS, losing, prepared
 
@@ -128,6 +129,38 @@ def test_a_kernel_is_compiled_at_once_for_runs_that_are_still_to_come():
     lanes.simulate(model, points, jobs, 8, later=10**9)
     joined()
     assert lanes.switches.get(model, points, 0).kernel is not None
+
+
+@pytest.mark.parametrize("over_s", [-1.0, math.inf])
+def test_kernels_are_got_one_after_the_other_and_only_for_runs_that_go_on(monkeypatch, over_s):
+    """Side by side none would be there in time: 12 at a time took half of the minutes of a recommendation."""
+    model, point = losing()
+    found, got, first = Switch(model, pack(model, [point]), 0), threading.Event(), threading.Lock()
+    monkeypatch.setattr(switch, "_TURN", first)
+    monkeypatch.setattr(switch, "_OVER_S", over_s)
+    monkeypatch.setattr(Switch, "prepare", lambda *given, **more: got.set())
+    with first:  # which another's kernel has
+        found.tally(8, Job(0, 0, 1000), 10**9)
+        assert found._begun
+        assert not got.wait(0.1)
+    joined()
+    assert (got.is_set(), found._begun) == ((True, True) if over_s > 0 else (False, False))
+
+
+def test_a_kernel_is_not_worth_less_than_the_slowest_of_its_model_took(monkeypatch):
+    found = prepared()
+    model, nothing = found.model, np.zeros(num_columns(found.model), np.int64)
+    monkeypatch.setattr(switch, "_TOOK_S", {})
+    found._better(switch._Best(lambda job: None), True, OF_32_BITS)
+    assert switch._TOOK_S[model.name] > 0
+    found.kernel = None
+    monkeypatch.setattr(switch, "_TOOK_S", {model.name: 50.0})
+    monkeypatch.setattr(Switch, "prepare", lambda *given, **more: None)
+    found._consider(nothing, 49.0, 1000, 0)
+    assert not found._begun
+    found._consider(nothing, 2.0, 1000, 0)  # what was spent so far counts
+    assert found._begun
+    joined()
 
 
 @pytest.mark.parametrize(("left", "worth_s", "soon"), [(0, 30, True), (10**9, 30, False), (10**9, math.inf, True)])
