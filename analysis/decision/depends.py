@@ -7,7 +7,8 @@ rates on which it depends how many entries have few copies or are not on disk.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 from quorisk.analysis.cluster.joined import answer_of, is_replaced, quick_effort, worst_clusters
@@ -34,7 +35,7 @@ _FINE = 1.0 + 1e-6
 """The same where a scenario's incidents follow from it in closed form."""
 _ALMOST = 1.0 - 1e-16
 _LITTLE = 0.01
-"""A scenario's incidents, relative to the cluster's, below which unknown elasticities of it count as 0."""
+"""A scenario's incidents, relative to all, up to which unknown elasticities of it count as 0."""
 
 
 class Yearly(NamedTuple):
@@ -101,15 +102,12 @@ def depends(
             alone = experiment._replace(points=(point,))
             found[str(point.scenario)] = sensitivity.sensitivity(alone, memory_bytes, progress, solving)
     parts = {name: part_of(row) for name, row in whole.scenarios.items()}
+    most = _LITTLE * whole.incidents.value
+    little = {name for name, part in parts.items() if _year(part).incidents <= most}
+    unknown = [name for name in sorted(little) if parts[name].high and None in found[name].elasticities.values()]
+    of_scenarios = (_of_scenario(experiment, name, each, parts[name], name in little) for name, each in found.items())
     values, slopes = dict[str, float](), dict[str, _Sums | None]()
-    for name, each in found.items():
-        for key, value, slope in _of_scenario(experiment, name, each, parts[name]):
-            values[key] = value
-            slopes[key] = _added(slopes.get(key, _Sums()), slope)
-    unknown = {
-        name for name, part in parts.items() if part.high > part.p == 0.0 and None in found[name].elasticities.values()
-    }
-    for key, value, slope in _of_cluster(experiment, found, parts, unknown):
+    for key, value, slope in chain(*of_scenarios, _of_cluster(experiment, found, parts, little)):
         values[key] = value
         slopes[key] = _added(slopes.get(key, _Sums()), slope)
     p, incidents, entries = whole.p_any.value, whole.incidents.value, whole.entries.value
@@ -119,7 +117,7 @@ def depends(
         for i, each in enumerate(times)
     )
     design = dict(experiment.points[0].design)
-    return Yearly(design, whole, values, any_loss, of_incidents, of_entries, found, tuple(sorted(unknown)))
+    return Yearly(design, whole, values, any_loss, of_incidents, of_entries, found, tuple(unknown))
 
 
 def _on_one_cluster(experiment: Experiment) -> Experiment:
@@ -151,16 +149,17 @@ def _slope(part: Part, **fields: float) -> _Sums:
 
 
 def _of_scenario(
-    experiment: Experiment, name: str, found: Sensitivity, part: Part
+    experiment: Experiment, name: str, found: Sensitivity, part: Part, loses_little: bool
 ) -> Sequence[tuple[str, float, _Sums | None]]:
-    """A scenario's figures: key, value, and the derivative of its losses by the figure's logarithm."""
+    """A scenario's figures: key, value, and the derivative of its losses by the figure's logarithm. What is not known
+    of a scenario that loses little counts as 0."""
     scenario, told = experiment.scenarios[name], list[tuple[str, float, _Sums | None]]()
     by_p = _slope(part, p=1.0)
     for key, elasticity in found.elasticities.items():
         if key in experiment.follows:
             continue  # a figure of the cluster
         whole = f"scenarios.{name}.{key}" if key in scenario.values else key
-        nothing = _Sums() if not part.p else None
+        nothing = _Sums() if loses_little else None
         told.append((whole, found.values[key], nothing if elasticity is None else _Sums().plus(by_p, elasticity)))
     for key in ("per_year", "hits"):
         if isinstance(value := getattr(scenario, key), float) and (key == "per_year" or value > 1.0):
@@ -178,11 +177,11 @@ class _Way(NamedTuple):
 
 
 def _of_cluster(
-    experiment: Experiment, found: Mapping[str, Sensitivity], parts: Mapping[str, Part], unknown: set[str]
+    experiment: Experiment, found: Mapping[str, Sensitivity], parts: Mapping[str, Part], little: Container[str]
 ) -> Iterator[tuple[str, float, _Sums | None]]:
     """Figures on which a cluster depends: key, value, and the derivative by its logarithm of the losses there and in
-    scenarios that take the figure from there; None if years have to be drawn, which show no such difference. Scenarios
-    that lose little, and whose derivative is not known, are added to `unknown`."""
+    scenarios that take the figure from there; None if years have to be drawn, which show no such difference. Of
+    scenarios that lose little, a derivative that is not known counts as 0."""
     if not experiment.clusters:
         return
     [placed] = experiment.clusters
@@ -195,7 +194,7 @@ def _of_cluster(
             return None
         if placed.cluster.is_ageing:
             return key, value, None
-        up, down = (_lost(experiment, way, here, found, parts, unknown) for way in ways)
+        up, down = (_lost(experiment, way, here, found, parts, little) for way in ways)
         if up is None or down is None or ways[0].value == ways[1].value:
             return key, value, None
         span = math.log(ways[0].value / ways[1].value)
@@ -238,10 +237,10 @@ def _lost(
     here: _Way,
     found: Mapping[str, Sensitivity],
     parts: Mapping[str, Part],
-    unknown: set[str],
+    little: Container[str],
 ) -> _Sums | None:
     """The losses of a year under another value of a figure; None if they are not known of a scenario that loses more
-    than a little. Scenarios that lose less are added to `unknown`."""
+    than a little."""
     losses = answer_of(way.placed, quick_effort(experiment)).losses
     hazard = -math.log1p(-min(losses.p_any.value, _ALMOST))
     total = _Sums(hazard, losses.incidents.value, losses.entries.value)
@@ -253,10 +252,8 @@ def _lost(
             if now[key] != before[key] and part.high:
                 if elasticity is not None:
                     logarithm += elasticity * math.log(now[key] / before[key])
-                elif _year(part).incidents > _LITTLE * losses.incidents.value:
+                elif name not in little:
                     return None
-                else:
-                    unknown.add(name)
         p = min(1.0, part.p * math.exp(logarithm))
         total = total.plus(_year(part._replace(per_year=event.per_year, hits=event.hits, p=p)))
     return total

@@ -11,10 +11,12 @@ from quorisk.analysis.rates.answer import Answer, of_drives
 from quorisk.analysis.rates.findings import Finding
 from quorisk.analysis.rates.fleet import Fleet
 from quorisk.command import show
-from quorisk.say.numbers import counted, share
+from quorisk.say.numbers import counted, plain, share
 from quorisk.say.quantities import say_rate
 
 _MOST_MODELS = 12
+_LEAST_SHARE = 1e-4
+"""Least probability that is printed in percent."""
 
 
 def rates(answer: Answer, out: Console) -> None:
@@ -72,7 +74,9 @@ def _counts(each: dict[str, float]) -> tuple[str, ...]:
 
 
 def _said(found: Finding, value: float) -> str:
-    return share(value) if found.observed.kind.in_trials else say_rate(value)
+    if not found.observed.kind.in_trials:
+        return say_rate(value)
+    return share(value) if value >= _LEAST_SHARE else plain(value)
 
 
 def _known(found: Finding) -> tuple[str, str]:

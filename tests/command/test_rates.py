@@ -4,11 +4,14 @@ import json
 import os
 
 import pytest
+from scipy import stats
 
 from quorisk.analysis.experiment import config
 from quorisk.analysis.statistics.known import Gamma
+from quorisk.say import numbers
 from tests.analysis.experiment.files import BOOKKEEPER
 from tests.analysis.rates.stats import days, row, write
+from tests.support import ROOT
 
 START = 1_735_689_600
 
@@ -63,6 +66,19 @@ def test_what_data_say_is_printed_for_people(quorisk, data):
         "drive failures: 1 in 280 drive-days (drive statistics of 2025-01-01 to 2025-02-02); a model that is not" in out
     )
     assert "rows with another day than their file's name: 1, counted on their own day (first: " in out
+
+
+def test_time_outs_of_adds_give_message_loss(quorisk):
+    """14 in twice 77,760,016 messages: medians and 90 % of the posterior, which no percentage shows."""
+    metrics = str(ROOT / "tests" / "data" / "metrics" / "pulsar.json")
+    code, out, err = quorisk("rates", metrics, "--profile", "pulsar_cloud")
+    assert (code, err) == (0, "")
+    [told] = [line for line in out.splitlines() if "faults.message_loss" in line]
+    found = [each.strip() for each in told.strip("│").split("│")]
+    posterior = stats.gamma(14.5)
+    ends = [numbers.plain(posterior.ppf(level) / 155_520_032) for level in (0.5, 0.05, 0.95)]
+    assert found[1] == ends[0]
+    assert found[2].startswith(f"{ends[1]} to")
 
 
 def test_incidents_and_metrics_are_read_together(quorisk, tmp_path):
