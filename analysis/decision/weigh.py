@@ -44,6 +44,9 @@ if TYPE_CHECKING:
 EXACT = "exact"
 MEMORY = 128 << 20
 """Bytes for the chain of a configuration, unless others are given."""
+CLOSE = 0.005
+"""Largest half-width of the interval of few runs, though a wider one were enough: else a P that a thousand runs would
+show were said to be 0."""
 PRECISION = 0.01
 """Relative precision of P(any loss) under other figures: a choice flips where designs differ by more."""
 _OF_SIZES = ["wants_losses_per_year", "wants_incident_entries_p99", "wants_write_minutes_lost_per_year"]
@@ -264,7 +267,7 @@ class Weigher:
         if enough and by_few:
             run = alone.run._replace(confidence=1.0 - (1.0 - alone.run.confidence) / 2)  # either interval may fail
             alone = alone._replace(run=run)
-            counted = run._replace(method="count", runs=min(run.runs, FEW_RUNS), precision=enough / 2)
+            counted = run._replace(method="count", runs=min(run.runs, FEW_RUNS), precision=min(enough / 2, CLOSE))
             counted = counted._replace(relative_precision=math.inf)
             found = self._estimate(alone._replace(run=counted), enough)
             if found["high"] - found["low"] <= enough:

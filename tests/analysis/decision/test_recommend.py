@@ -126,7 +126,7 @@ def test_chains_that_are_too_large_are_estimated_by_runs(load, expected):
 
 def test_where_a_design_is_counted_anyway_few_runs_answer_for_its_other_scenarios(load):
     """A head would take longer than all runs, and be of no use: how losses follow rates is not known of the design."""
-    counted = load(1000.0, "run.method=count", "run.runs=50000", "scenarios.failover.per_year=20")
+    counted = load(1000.0, "run.method=count", "run.runs=50000", "scenarios.failover.per_year=0.2")
     rows = Weigher(1 << 10, 1).frame(counted)
     often, seldom = rows[rows["run.scenario"] == "quiet"], rows[rows["run.scenario"] == "failover"]
     assert (set(often["runs"]), set(often["method"])) == ({50000}, {"Clopper-Pearson"})
@@ -135,6 +135,7 @@ def test_where_a_design_is_counted_anyway_few_runs_answer_for_its_other_scenario
         level = 1.0 - (1.0 - confidence_of_each(counted.run.confidence, 2)) / 2  # the other half is for more runs
         low, high = sequential.confidence_sequence(int(row["losses"]), int(row["runs"]), level)
         assert row["runs"] < 20000
+        assert high - low <= 2 * weigh.CLOSE  # where 64 runs were enough, they would say 0
         assert (row["low"], row["high"]) == pytest.approx((low, high))
     solved = Weigher(1 << 10, 1).frame(load(1000.0, "run.runs=50000"))
     assert all("head" in method or method == "exact" for method in solved["method"][:2])
