@@ -5,7 +5,7 @@ The sentences are in `templates/advice.j2`; here are the facts that they state.
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from quorisk.analysis.decision import flips, verdict
-from quorisk.analysis.decision.designs import Design, designs, estimate, loses_at_least
+from quorisk.analysis.decision.designs import Design, designs, estimate, loses_at_least, num_runs
 from quorisk.analysis.decision.doubt import Doubt
 from quorisk.analysis.decision.doubt import sentences as doubts
 from quorisk.analysis.decision.judging import FAILS, MEETS, UNDECIDED, tail
@@ -89,7 +89,7 @@ def _judged(found: Sequence[Design], target: float, tail: float) -> dict[str, An
         "failing": max(fails, key=_reach, default=None),
         "short": [each for each in fails if each.shortfalls()],
         "runs_needed": max((each.runs_to_settle(tail, target) for each in undecided), default=0.0),
-        "runs_made": max((_made(point) for each in undecided for point in each.points), default=0),
+        "runs_made": max((num_runs(point) for each in undecided for point in each.points), default=0),
         **(_beside(picks, meets, found) if picks else {}),
     }
 
@@ -108,12 +108,6 @@ def _beside(picks: Sequence[Design], meets: Sequence[Design], found: Sequence[De
         "changed": [each for each in meets if each.is_changed],
         "better": verdict.better_otherwise(first, found),
     }
-
-
-def _made(point: Mapping[str, Any]) -> int:
-    """The runs that an interval rests on: those from a head's exits, if it has any."""
-    from_exits = point.get("exit_runs")
-    return int(point["runs"] if pd.isna(from_exits) or not from_exits else from_exits)
 
 
 def _reach(design: Design) -> float:

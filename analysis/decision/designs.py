@@ -14,6 +14,8 @@ from quorisk.analysis.decision.judging import FAILS, UNDECIDED, judge, runs_to_s
 from quorisk.analysis.statistics import yearly
 from quorisk.say import choose, numbers, text
 
+EXACT = "exact"
+"""The method of what is solved, and the first word of that of a head."""
 _TOLD = (
     "point_id", "protocol", "method", "sequential", "per_year", "hits", "fates", text.SCENARIO,
     "inside", "leaves", "exit_runs", "exit_losses", "exit_hidden",
@@ -35,6 +37,12 @@ _PROMISED: Mapping[str, tuple[str, str]] = {
 """Promises that designs may be held to, in words: singular and plural."""
 _LOST = ("nodes", "zones")
 _SIZES, _ENSEMBLE = ("model.bookies", "model.brokers", "model.zones"), "model.ensemble_size"
+
+
+def num_runs(case: Mapping[str, Any]) -> int:
+    """Returns the number of runs that a case's interval rests on: with a head those from its exits, none if solved."""
+    runs = float(case.get("exit_runs", math.nan) if case["method"].startswith(EXACT) else case["runs"])
+    return 0 if math.isnan(runs) else int(runs)
 
 
 def loses_at_least(case: Mapping[str, Any]) -> bool:

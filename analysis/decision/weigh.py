@@ -17,6 +17,7 @@ from quorisk.analysis.cluster.joined import (
     with_p_any,
 )
 from quorisk.analysis.decision import frames
+from quorisk.analysis.decision.designs import EXACT
 from quorisk.analysis.decision.early import Early
 from quorisk.analysis.decision.pace import Pace
 from quorisk.analysis.estimate import rare
@@ -41,7 +42,6 @@ from quorisk.kernels.model import OUTCOMES
 if TYPE_CHECKING:
     import pandas as pd
 
-EXACT = "exact"
 MEMORY = 128 << 20
 """Bytes for the chain of a configuration, unless others are given."""
 CLOSE = 0.005

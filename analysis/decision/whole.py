@@ -7,8 +7,8 @@ from quorisk.analysis.cluster.answer import Answer
 from quorisk.analysis.cluster.figures import Cause, Figure
 from quorisk.analysis.cluster.joined import columns, is_replaced
 from quorisk.analysis.decision import years
-from quorisk.analysis.decision.designs import Design, designs
-from quorisk.analysis.decision.weigh import EXACT, REPLACED, Weigher
+from quorisk.analysis.decision.designs import EXACT, Design, designs, num_runs
+from quorisk.analysis.decision.weigh import REPLACED, Weigher
 from quorisk.analysis.estimate import amounts
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.grid import by_design, one_wanted
@@ -39,10 +39,10 @@ class Whole(NamedTuple):
     by_cause: Mapping[str, float]
     """Incidents a year by scenario and by cause of the cluster's; without a cluster, losses a year."""
     scenarios: Mapping[str, Mapping[str, Any]]
-    """Scenarios that count, by name: `per_year`, `hits` and `fates` of the event, and `p`, `low`, `high` and `method`
-    of P(loss) of one object. If asked, of logs that are written to all the time: `amount`, the records that a log loses
-    if any, at the scenario's rate; `writing_s_per_year`, the time in which what is lost in a year was written; and on a
-    cluster whose `entries_per_second` is known, at that rate, `records_per_year`."""
+    """Scenarios that count, by name: `per_year`, `hits` and `fates` of the event, and `p`, `low`, `high`, `method` and
+    `runs` of P(loss) of one object. If asked, of logs that are written to all the time: `amount`, the records that a
+    log loses if any, at the scenario's rate; `writing_s_per_year`, the time in which what is lost in a year was
+    written; and on a cluster whose `entries_per_second` is known, at that rate, `records_per_year`."""
     confidence: float
 
     @property
@@ -107,6 +107,7 @@ def told(design: Design, confidence: float) -> Whole:
     rows = [row for row in worst["parts"] if row["method"] != REPLACED]
     counted = {
         row[SCENARIO]: {name: row[name] for name in ("per_year", "hits", "fates", "p", "low", "high", "method")}
+        | {"runs": num_runs(row)}
         for row in rows
         if not design.is_clustered or row["incident"]
     }

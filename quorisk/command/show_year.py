@@ -59,7 +59,8 @@ def year(found: Whole, experiment: Experiment, out: Console) -> None:
         happens = f"{row['per_year']:,.12g}", f"{row['hits']:,.12g}"
         time = say_time(row["writing_s_per_year"]) if "amount" in row else "not known" if row["high"] else "0"
         time += f": {numbers.plain(row['records_per_year'])} records" if "records_per_year" in row else ""
-        table.add_row(name, *happens, escape(p + ends), lost_here, *(time for _ in written), row["method"])
+        how = row["method"] + (f", {row['runs']:,} runs" if row["runs"] else "")
+        table.add_row(name, *happens, escape(p + ends), lost_here, *(time for _ in written), how)
     out.print(table)
     for name in found.scenarios:
         scenario = experiment.scenarios[name]

@@ -12,6 +12,7 @@ import quorisk
 from quorisk.analysis.cluster.figures import Figure
 from quorisk.analysis.compare import compare
 from quorisk.analysis.decision import depends, whole
+from quorisk.analysis.decision.designs import num_runs
 from quorisk.analysis.decision.weigh import Weigher
 from quorisk.analysis.exact.exact import exact
 from quorisk.analysis.experiment.config import ConfigError, build
@@ -85,6 +86,19 @@ def test_a_year_is_of_one_design_and_a_picked_scenario_is_none():
         year(load("grid.keys=[1, 2]"))
     with pytest.raises(ConfigError, match=r"^x.toml: scenarios.calm: not solved"):
         whole.whole(load("run.horizon=5"), Weigher(1 << 26, 1), is_exact=True)
+
+
+def test_each_scenario_says_the_number_of_runs_behind_its_interval():
+    """With a horizon nothing can be solved, so that all are counted."""
+    experiment, said = load("run.horizon=5"), io.StringIO()
+    found = year(experiment)
+    runs = {name: row["runs"] for name, row in found.scenarios.items()}
+    assert max(runs.values()) == experiment.run.runs
+    show_year.year(found, experiment, Console(file=said, width=200))
+    assert all(f", {number:,} runs" in said.getvalue() for number in runs.values())
+    assert {row["runs"] for row in year(load()).scenarios.values()} == {0}
+    head = {"method": "exact head, sampled tail", "runs": 20_000.0, "exit_runs": 3_000.0}
+    assert (num_runs(head), num_runs(head | {"exit_runs": math.nan})) == (3_000, 0)
 
 
 @pytest.mark.parametrize("document", [DOCUMENT, CLUSTERED], ids=["scenarios", "cluster"])
@@ -293,7 +307,8 @@ def test_variants_are_compared_by_their_years():
 
 @pytest.mark.parametrize(("high", "is_said"), [(6.0, True), (75.0, False)])
 def test_variants_are_named_of_which_one_loses_less_often_and_the_other_less(high, is_said):
-    year = whole.Whole("", *(Figure(x, x, x, "exact") for x in (1e-3, 1e-3, 5.0)), {}, {}, {}, 0.95)
+    rare, few = Figure(1e-3, 1e-3, 1e-3, "exact"), Figure(5.0, 5.0, 5.0, "exact")
+    year = whole.Whole("", rare, rare, few, {}, {}, {}, 0.95)
     other = year._replace(p_any=Figure(4e-4, 3e-4, 5e-4, ""), entries=Figure(80.0, 70.0, 90.0, ""))
     third = year._replace(p_any=Figure(9e-4, 8e-4, 1e-3, ""), entries=Figure(9.0, 8.0, 10.0, ""))
     said = io.StringIO()
