@@ -99,7 +99,7 @@ def test_recommend_answers_what_the_verb_answers(quorisk, tmp_path):
     path = tmp_path / "designs.toml"
     path.write_text(FLIPPING_FILE)
     code, out, err = quorisk("recommend", str(path), "--break-even", "none", "--json")
-    assert (code, err) == (0, "")
+    assert code == 0, err  # where designs are named as they are known, once a few seconds have gone
     found = q.recommend(path)
     assert found.as_json() == json.loads(out)
     assert found.frame()["design"].tolist() == [each["design"] for each in json.loads(out)["designs"]]
