@@ -13,6 +13,7 @@ from quorisk.analysis.decision import verdict
 from quorisk.analysis.decision.designs import Design, estimate
 from quorisk.analysis.decision.doubt import Doubt
 from quorisk.analysis.decision.judging import MEETS, UNDECIDED
+from quorisk.analysis.statistics.estimator import Estimator
 from quorisk.plots.canvas import beside, framed, given_or_current, log_ticks
 from quorisk.plots.style import MOST_ROWS, Style, quorisk_style
 from quorisk.say import choose, numbers
@@ -149,8 +150,11 @@ def _mark(axes: Axes, y: int, design: Design, stands: str) -> None:
 
 
 def _note(design: Design, picks: Sequence[Design]) -> str:
-    """Returns the estimate, and what the mark alone does not say."""
-    said = [estimate(design.worst)]
+    """Returns the estimate, and what the mark alone does not say. Where ends are far apart, an estimate alone would
+    look better than another design's bound."""
+    said, worst = [estimate(design.worst)], design.worst
+    if worst["losses"] and Estimator.far_apart(worst["low"], worst["high"]):
+        said.append(f"up to {numbers.number(numbers.above(worst['high']))}")
     if picks and design.settings == picks[0].settings:
         said.append("the choice")
     elif picks and any(each.settings == design.settings for each in picks):

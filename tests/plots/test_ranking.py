@@ -67,6 +67,14 @@ def test_a_design_that_stops_short_is_told_by_its_shape(more, target, stands):
     assert ("any restart stops writes" in ranking._note(design._replace(worst=worst), [])) == ("stops_with_one" in more)
 
 
+@pytest.mark.parametrize(("low", "note"), [(2e-2, "0.0300"), (2e-8, "0.0300, up to 0.0400")])
+def test_an_estimate_whose_interval_is_wide_stands_beside_its_upper_end(low, note):
+    """Strangers read 9 in 100 million beside "< 0.0012, the choice", and took the risky design for the safer one."""
+    [design] = made([30])
+    worst = design.worst | {"p": 0.03, "low": low, "high": 0.04}
+    assert ranking._note(design._replace(worst=worst), []) == note
+
+
 def test_what_the_rates_allow_is_a_bar_of_its_own():
     found = made([30, 5])
     known = Known(np.ones(1), 0.03, 0.01, 0.09, 1.0, 1, {}, {}, 0.0)
