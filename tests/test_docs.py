@@ -114,7 +114,7 @@ def test_what_a_cluster_of_kafka_loses_is_what_the_page_says():
 
 @pytest.mark.exhaustive
 def test_how_often_acks_1_loses_records_in_a_year_is_what_the_page_says(tmp_path):
-    """Of each crash or isolation, P that any of the partitions that it hits loses something by itself."""
+    """Incidents are crashes and isolations, times P that any of the partitions that one hits loses something itself."""
     path, size = tmp_path / "mine.toml", ["--brokers", "30", "--zones", "3", "--partitions", "12000"]
     size += ["--entries-per-second", "10000", "--retention", "3 days", "--topics", "3/1/1", "--out", str(path)]
     assert CliRunner().invoke(app.app, ["init", "kraft", *size]).exit_code == 0

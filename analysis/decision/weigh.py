@@ -293,7 +293,7 @@ class Weigher:
 
 def _is_counted(row: Mapping[str, Any]) -> bool:
     """Whether a configuration's losses were counted among runs, without a head."""
-    return row["method"] != REPLACED and not row["method"].startswith((EXACT, rare.CERTIFIED, rare.SAMPLED))
+    return row["method"] != REPLACED and not row["method"].startswith(EXACT)
 
 
 def _compile_engine(experiment: Experiment, points: Sequence[GridPoint]) -> None:

@@ -104,7 +104,7 @@ def test_of_a_design_whose_doubt_was_not_found_it_says_why_and_not_how_often_it_
     assert "still the choice" not in said
 
 
-def test_the_computations_interval_is_told_apart_from_the_rates_and_what_changes_the_choice_is_there():
+def test_the_interval_at_the_rates_given_is_told_apart_from_uncertain_rates_and_what_changes_the_choice_is_there():
     found = design(2e-3, **CLUSTER)
     worst = found.worst | {"low": 1e-3, "high": 3e-3, "method": "Clopper-Pearson"}
     said = dict(summary([found._replace(points=[worst], worst=worst)], 1.0, None, ["one", "two", "three"]).facts)
