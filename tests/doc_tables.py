@@ -4,9 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from quorisk.analysis.rates.metrics import METRICS
 from quorisk.kernels.model import MESSAGE_LOSS, Model, Parameter, needed
-from quorisk.kernels.protocols import evidence
 from quorisk.kernels.protocols.cluster_settings import Setting
-from quorisk.kernels.protocols.evidence import Evidence, Kind
+from quorisk.kernels.protocols.evidence import KINDS, Evidence
 
 
 def of_parameters(settings: Sequence[Setting], model: Model, cluster: str) -> str:
@@ -52,10 +51,9 @@ def of_rates(model: Model) -> str:
 
 def of_evidence(by_protocol: Mapping[str, Evidence]) -> str:
     """Which key each kind of data tells, by protocol."""
-    kinds = [each for each in vars(evidence).values() if isinstance(each, Kind)]
     columns = ["what is counted", "one is", *by_protocol]
     lines = [f"| {' | '.join(columns)} |", f"| {' | '.join('---' for _ in columns)} |"]
-    for kind in kinds:
+    for kind in KINDS.values():
         told = (f"`{keys[kind]}`" if kind in keys else "" for keys in by_protocol.values())
         lines.append(f"| {kind.name} | {kind.about} | {' | '.join(told)} |")
     return "\n".join(lines)

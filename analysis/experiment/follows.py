@@ -43,7 +43,8 @@ _TOLD: Mapping[str, Callable[[Cluster], float | None]] = {
     "p_lost_in_outage": _p_lost(CLUSTER),
     "p_lost_in_rack_outage": _p_lost(RACK),
 }
-"""Rates a second and probabilities of a cluster, by a protocol's words for them in FOLLOWS; None if nothing follows."""
+"""Rates a second and probabilities of a cluster, by their names in `[follows]` of `settings.toml`; None if nothing
+follows."""
 
 
 def told(protocol: str, values: Mapping[str, Any], is_physical: bool) -> dict[str, float]:

@@ -1,6 +1,8 @@
 """Settings of a real cluster and their keys in experiment files: the form of a protocol's `settings.toml`."""
 
-from typing import NamedTuple
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 LOG_FLUSH_INTERVAL_MESSAGES = ("log.flush.interval.messages", "flush.messages")
 FLUSHED_AFTER = ((1, True), ((1 << 63) - 1, False))
@@ -23,3 +25,18 @@ class Setting(NamedTuple):
         key = self.key.replace("`", "")
         words = "not modelled" if key == self.key else f"no key by itself; see {key}"
         return f"{words}: {self.note.replace('`', '')}" if self.note else words
+
+
+class Unflushed(NamedTuple):
+    """The time for which an outage of all nodes loses an acknowledged entry: until the next leader has flushed it."""
+
+    unless: str
+    """Dotted key of a switch with which no entry is acknowledged before it is flushed."""
+    rate: str
+    """Dotted key of the rate at which a node flushes."""
+
+    def __call__(self, values: Mapping[str, Any]) -> float:
+        """Returns the mean time, in the unit of the rates; `values` are those of all keys, by dotted name."""
+        if values[self.unless]:
+            return 0.0
+        return float(1.0 / values[self.rate]) if values[self.rate] > 0.0 else math.inf

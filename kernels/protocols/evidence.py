@@ -1,6 +1,6 @@
-"""Events that data of a real cluster count, and the keys that they tell: the form of EVIDENCE in modules `evidence`.
+"""Events that data of a real cluster count, and the keys that they tell: `[evidence]` in a protocol's `settings.toml`.
 
-EVIDENCE says which kind tells which key of the protocol's experiment files; where two tell the same, the first one is
+That table says which kind tells which key of the protocol's experiment files; where two tell the same, the first one is
 better. A kind that it leaves out is counted, but no figure of the protocol follows from it.
 """
 
@@ -56,3 +56,5 @@ FULL_REPLICATION = Kind(
     "ends of under-replication", "a broker's partitions have all replicas again", "under-replication"
 )
 UNCLEAN_ELECTIONS = Kind("unclean elections", "a replica out of sync becomes the leader", "cluster time")
+KINDS = {each.name: each for each in tuple(vars().values()) if isinstance(each, Kind)}
+"""All kinds by their names."""

@@ -2,8 +2,8 @@
 
 Quorisk's own are the packages in this folder. Others are packages of installed distributions that name them as entry
 points of the group `quorisk.protocols`. A protocol's package has its `MODEL`, its words in the module `story`, and in
-the module `cases` what to try it on. It may have modules `promises`, `few_copies`, `unflushed`, `of_cluster` and
-`evidence`, and a file `settings.toml` (see docs/adding-a-protocol.md).
+the module `cases` what to try it on. It may have modules `promises`, `few_copies` and `unflushed`, and a file
+`settings.toml` (see docs/adding-a-protocol.md).
 """
 
 import hashlib
@@ -22,12 +22,12 @@ from quorisk.kernels import declared
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import Model
 from quorisk.kernels.protocols.cases import Cases
-from quorisk.kernels.protocols.cluster_settings import Setting
-from quorisk.kernels.protocols.evidence import Evidence
+from quorisk.kernels.protocols.cluster_settings import Setting, Unflushed
+from quorisk.kernels.protocols.evidence import KINDS, Evidence
 from quorisk.kernels.protocols.promises import FewCopies, Promises
 from quorisk.kernels.telling import Teller
 
-TOLD = ("story", "cases", "promises", "few_copies", "unflushed", "evidence", "of_cluster")
+TOLD = ("story", "cases", "promises", "few_copies", "unflushed")
 """Modules of a protocol's package that describe it, and that no run depends on."""
 GROUP = "quorisk.protocols"
 """Entry points of this group are packages of protocols, by the protocols' names."""
@@ -79,15 +79,8 @@ def cases(name: str) -> Cases:
 
 
 def settings(name: str) -> tuple[Setting, ...]:
-    """Returns a cluster's settings and their keys, from `settings.toml` in the protocol's package; empty if the
-    protocol has none. Raises ConfigError if that file is malformed."""
-    file = Path(_part(name, "__file__")).with_name("settings.toml")
-    try:
-        return tuple(Setting(**each) for each in tomllib.loads(file.read_text("utf-8")).get("settings", ()))
-    except FileNotFoundError:
-        return ()
-    except (TypeError, ValueError) as error:
-        raise ConfigError(f"protocol = {name!r}: {file}: {error}") from error
+    """Returns a cluster's settings and their keys; empty if the protocol has none. Raises ConfigError as `load`."""
+    return _of_file(name, lambda told: tuple(Setting(**each) for each in told.get("settings", ())))
 
 
 def promises(name: str) -> Promises | None:
@@ -101,21 +94,25 @@ def few_copies(name: str) -> Callable[[Mapping[str, Any]], dict[int, FewCopies]]
     return _part(name, "few_copies", "few_copies") if _has(name, "few_copies") else None
 
 
+@cache
 def unflushed_for(name: str) -> Callable[[Mapping[str, Any]], float] | None:
     """Returns a function of the values of all keys: the mean time for which an acknowledged entry is lost if all nodes
     lose power. None if the protocol does not say. Raises ConfigError as `load`."""
-    return _part(name, "unflushed_for", "unflushed") if _has(name, "unflushed") else None
+    if _has(name, "unflushed"):
+        return _part(name, "unflushed_for", "unflushed")
+    return _of_file(name, lambda told: Unflushed(**told["unflushed"]) if "unflushed" in told else None)
 
 
+@cache
 def of_cluster(name: str) -> Mapping[str, str]:
     """Returns the keys of a file that follow from its [cluster], and their sources (`analysis.experiment.follows`);
     empty if the protocol does not say. Raises ConfigError as `load`."""
-    return _part(name, "FOLLOWS", "of_cluster") if _has(name, "of_cluster") else {}
+    return _of_file(name, lambda told: told.get("follows", {}))
 
 
 def evidence(name: str) -> Evidence:
     """Returns the key that each kind of data tells; empty if the protocol has none. Raises ConfigError as `load`."""
-    return _part(name, "EVIDENCE", "evidence") if _has(name, "evidence") else {}
+    return _of_file(name, lambda told: {KINDS[kind]: key for kind, key in told.get("evidence", {}).items()})
 
 
 def foreign_roots() -> list[Path]:
@@ -151,6 +148,16 @@ def _package(name: str) -> str:
 
 def _has(name: str, module: str) -> bool:
     return find_spec(f"{_package(name)}.{module}") is not None
+
+
+def _of_file(name: str, read: Callable[[Mapping[str, Any]], Any]) -> Any:
+    """Returns what `read` takes from `settings.toml` in a protocol's package, from an empty one where there is none.
+    Raises ConfigError if that file is malformed."""
+    file = Path(_part(name, "__file__")).with_name("settings.toml")
+    try:
+        return read(tomllib.loads(file.read_text("utf-8")) if file.exists() else {})
+    except (KeyError, TypeError, ValueError) as error:
+        raise ConfigError(f"protocol = {name!r}: {file}: {error}") from error
 
 
 def _part(name: str, attribute: str | None, module: str = "") -> Any:

@@ -77,9 +77,7 @@ def test_the_better_of_two_kinds_tells_a_key_and_every_other_says_why_it_tells_n
 
 @pytest.mark.parametrize("protocol", ["bookkeeper", "kafka", "kraft"])
 def test_protocols_say_what_tells_their_keys(protocol):
-    kinds = {each for each in vars(evidence).values() if isinstance(each, evidence.Kind)}
     told_by = registry.evidence(protocol)
-    assert told_by.keys() <= kinds
     actions = {f"rates.{action.name}" for action in registry.load(protocol).actions}
     assert len(actions & set(told_by.values())) >= 1
 

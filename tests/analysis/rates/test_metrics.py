@@ -7,8 +7,7 @@ import pytest
 
 from quorisk.analysis.rates import metrics, prometheus
 from quorisk.analysis.rates.oddities import Oddities
-from quorisk.kernels.protocols import evidence
-from quorisk.kernels.protocols.bookkeeper.evidence import EVIDENCE
+from quorisk.kernels.protocols import evidence, registry
 
 ROOT = Path(__file__).parents[3]
 STEP = 60
@@ -100,7 +99,7 @@ def test_copied_ledgers_are_no_repairs_which_take_a_thousand_times_as_long(read,
         )
     )
     assert found == {evidence.COPIED_LEDGERS: (3, 60)}
-    assert evidence.COPIED_LEDGERS not in EVIDENCE
+    assert evidence.COPIED_LEDGERS not in registry.evidence("bookkeeper")
 
 
 def test_queries_of_one_metric_follow_each_other_and_may_overlap(read):
