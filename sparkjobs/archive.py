@@ -29,7 +29,7 @@ def packed(folder: Path) -> Path:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, strict_timestamps=False) as archive:
         archive.write(root / "__init__.py", f"{root.name}/__init__.py")
         for sources, place in folders:
-            for file in sorted([*sources.rglob("*.py"), *sources.rglob("settings.toml")]):
+            for file in sorted([*sources.rglob("*.py"), *sources.rglob("*.toml")]):
                 archive.write(file, file.relative_to(place))
         archive.writestr(f"{_ABOUT}/METADATA", f"Metadata-Version: 2.1\nName: quorisk\nVersion: {_version()}\n")
         archive.writestr(f"{_ABOUT}/entry_points.txt", f"[{registry.GROUP}]\n{entry_points}")

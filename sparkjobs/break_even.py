@@ -85,6 +85,6 @@ def _key(rows: pd.DataFrame, experiment: Experiment) -> str:
     digest = hashlib.sha256(rows.to_csv().encode() + b"\0" + folder.as_run(experiment).encode())
     roots = [Path(str(import_module(name).__file__)).parent for name in _SOURCES]
     for root in (*roots, *foreign_roots()):
-        for path in sorted([*root.rglob("*.py"), *root.rglob("settings.toml")]):
+        for path in sorted([*root.rglob("*.py"), *root.rglob("*.toml")]):
             digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()

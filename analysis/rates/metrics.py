@@ -1,11 +1,13 @@
 """Counts from metrics of nodes and of logs, in series of samples (`prometheus`).
 
-METRICS is the table of docs/rates.md. A metric has one name there, whichever exporter named it.
+Metrics are listed in metrics.toml, which is the table of docs/rates.md. A metric has one name there, whichever exporter
+named it.
 """
 
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -217,104 +219,17 @@ def _copied(metric: Metric, found: Found, oddities: Oddities) -> Iterator[Observ
     yield from _counted(metric, counts, sums, lambda each: _increase(each, oddities) * _MS, oddities)
 
 
-METRICS = (
-    Metric(
-        "up",
-        "Prometheus, of each target",
-        (evidence.NODE_STOPS, evidence.NODE_RETURNS),
-        "1 to 0 is a stop, in the time at 1; 0 to 1 is a return, in the time at 0. If all targets of a `job`, three or "
-        "more, stop one after another, each within an hour of the last one's return, that is a roll, and its stops are "
-        "no others",
-        _ups,
-    ),
-    Metric(
-        "kube_node_status_condition",
-        "kube-state-metrics",
-        (evidence.NODE_STOPS, evidence.NODE_RETURNS),
-        'the same, of series with condition="Ready" and status="true"',
-        _ups,
-        labels={"condition": "Ready", "status": "true"},
-    ),
-    Metric(
-        "kube_pod_container_status_restarts_total",
-        "kube-state-metrics",
-        (evidence.PROCESS_RESTARTS,),
-        "increase, in the time that each container's series lasts",
-        _restarts,
-    ),
-    Metric(
-        "kube_pod_status_reason",
-        "kube-state-metrics",
-        (evidence.EVICTIONS,),
-        'of series with reason="Evicted": 0 to 1 is an eviction, in the time at 0',
-        _above_0,
-        ways=("begin",),
-        labels={"reason": "Evicted"},
-    ),
-    Metric(
-        "kafka_server_replicamanager_isrshrinks",
-        "Kafka's IsrShrinksPerSec",
-        (evidence.ISR_SHRINKS,),
-        "increase over all brokers, in the time of leaders; brokers that stop shrink ISRs as well: it is too much",
-        _shrinks,
-        "kafka_server_replicamanager_leadercount",
-    ),
-    Metric(
-        "kafka_server_replicamanager_underreplicatedpartitions",
-        "Kafka's UnderReplicatedPartitions",
-        (evidence.UNDER_REPLICATION, evidence.FULL_REPLICATION),
-        "0 to more is a spell, in the time at 0; back to 0 is its end, in the time above 0",
-        _above_0,
-    ),
-    Metric(
-        "kafka_server_replicamanager_underreplicatedpartitions",
-        "the same, of all brokers together",
-        (evidence.FOLLOWER_STALLS, evidence.STALL_ENDS),
-        "a spell that no broker's stop explains, as all are up from two samples before, is one follower that stalls, "
-        "in the time of all brokers; stalls shorter than replica.lag.time.max.ms are not seen",
-        _while_up,
-        "up",
-    ),
-    Metric(
-        "kafka_controller_kafkacontroller_fencedbrokercount",
-        "KRaft's FencedBrokerCount",
-        (evidence.ISOLATIONS, evidence.ISOLATION_ENDS),
-        "likewise: a broker that is fenced while all are up has lost the controller, not its clients",
-        _while_up,
-        "up",
-    ),
-    Metric(
-        "kafka_controller_controllerstats_uncleanleaderelections",
-        "Kafka's UncleanLeaderElectionsPerSec",
-        (evidence.UNCLEAN_ELECTIONS,),
-        "increase over all controllers, in the time of the longest series",
-        _of_cluster,
-    ),
-    Metric(
-        "per_channel_bookie_client_timeout_add_entry_count",
-        "BookKeeper's client, within Pulsar's brokers as well",
-        (evidence.LOST_MESSAGES,),
-        "increase, of twice the increase of adds, as a request or its answer is lost; an add to a bookie that is down "
-        "times out, too: it is too much",
-        _timed_out,
-        "per_channel_bookie_client_add_entry_count",
-    ),
-    Metric(
-        "auditor_num_ledgers_having_less_than_wq_replicas_of_an_entry",
-        "BookKeeper's auditor, if auditorPeriodicReplicasCheckInterval is set",
-        (evidence.REPAIRS,),
-        "back to 0 is the end of a repair, in half of the time above 0; nothing shorter than the interval is seen",
-        _ledgers,
-        ways=("end",),
-    ),
-    Metric(
-        "replication_worker_rereplicate_count",
-        "BookKeeper's auto-recovery",
-        (evidence.COPIED_LEDGERS,),
-        'increase of series with success="true", in that of their sum, in milliseconds: how long one ledger takes, '
-        "without its wait for the others, which is most of a repair",
-        _copied,
-        "replication_worker_rereplicate_sum",
-    ),
-)
+_TELLS = {
+    each.__name__.removeprefix("_"): each
+    for each in (_ups, _above_0, _ledgers, _while_up, _restarts, _of_cluster, _shrinks, _timed_out, _copied)
+}
+
+
+def _metric(row: Mapping[str, Any]) -> Metric:
+    """A metric from its table in metrics.toml."""
+    lists = {"kinds": tuple(evidence.KINDS[kind] for kind in row["kinds"]), "tells": _TELLS[row["tells"]]}
+    return Metric(**{**row, **lists, "ways": tuple(row.get("ways", ("begin", "end")))})
+
+
+METRICS = tuple(map(_metric, tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))["metrics"]))
 """All metrics; where two count the same, the earlier one is believed."""
