@@ -8,7 +8,12 @@ from typing import Any, NamedTuple
 from tests.reality.servers.cluster import Cluster
 
 HERE = Path(__file__).parent
-SYSTEMS = {"nats": ("Nats", "2.15.1"), "etcd": ("Etcd", "3.5.1"), "kafka": ("Kafka", "4.4.0")}
+SYSTEMS = {
+    "nats": ("Nats", "2.15.1"),
+    "etcd": ("Etcd", "3.5.1"),
+    "kafka": ("Kafka", "4.4.0"),
+    "bookkeeper": ("BookKeeper", "4.17.2"),
+}
 """The class of each kind's servers, and their version unless an experiment says another."""
 
 

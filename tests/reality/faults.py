@@ -129,3 +129,33 @@ def leader_dies_while_followers_pause(cluster: Cluster, load: Load, rng: Random,
     leader.start()
     within(60.0, cluster.whole)
     return instant
+
+
+def another_client_recovers(cluster: Any, load: Load, rng: Random) -> float:
+    """Another client recovers and reads the log while its writer goes on, which it does for a second after that."""
+    instant = time.time()
+    cluster.read_all()
+    time.sleep(1.0)
+    load.stop()
+    return instant
+
+
+def followers_restart_and_the_leader_loses_power(
+    cluster: Cluster, load: Load, rng: Random, gated: bool, alone_s: float
+) -> float:
+    """One follower shuts down cleanly, then the other one: with a gate, once the first is back and has all. Some
+    seconds later the leader, which is the last in sync without a gate, loses power. Then all that are down start."""
+    leader = cluster.led_by()
+    first, second = rng.sample([machine for machine in cluster.machines[:3] if machine is not leader], 2)
+    first.stop()
+    if gated:
+        first.start()
+        if not within(60.0, cluster.whole):
+            raise RuntimeError("the first follower does not get back in sync")
+    second.stop()
+    time.sleep(alone_s)
+    instant = lose_power([leader])
+    load.stop()
+    start([machine for machine in cluster.machines if not machine.runs()])
+    within(60.0, cluster.whole)
+    return instant

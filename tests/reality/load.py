@@ -11,18 +11,18 @@ AFTER_ERROR_S = 0.05
 
 
 def payload(seed: int, number: int) -> bytes:
-    """Message `number` of a trial: its number, and bytes that no other message has."""
-    return b"%d %s" % (number, hashlib.sha256(b"%d %d" % (seed, number)).hexdigest().encode())
+    """Message `number` of a trial: its number between marks, and bytes that no other message has."""
+    return b"#%d %s" % (number, hashlib.sha256(b"%d %d" % (seed, number)).hexdigest().encode())
 
 
 def numbers_in(data: bytes) -> set[int]:
     """The numbers of all messages that are somewhere in a file, whatever else is there."""
-    return {int(number) for number in re.findall(rb"(\d+) [0-9a-f]{64}", data)}
+    return {int(number) for number in re.findall(rb"#(\d+) [0-9a-f]{64}", data)}
 
 
 def number_of(message: bytes) -> int:
     """The number of a message."""
-    return int(message.split(b" ", 1)[0])
+    return int(message[1:].split(b" ", 1)[0])
 
 
 class Load:

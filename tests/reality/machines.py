@@ -97,6 +97,10 @@ class Machine:
         finally:
             os.close(handle)
 
+    def settle(self) -> None:
+        """All that was written to the disk is on it, as on a machine that has been up for long."""
+        subprocess.run(["sync", "-f", str(self.disk)], check=True)
+
     def remount(self) -> None:
         """The disk after its power is back."""
         self._unmount()

@@ -4,8 +4,11 @@ An independent program. A ledger on three bookies, AQ 2: the writer sends entrie
 meanwhile, and no message is lost. Each bookie takes the writer's requests one after another, so that what it has
 stored, answered or refused is a count: a state is two dozen numbers, whatever is in flight. The last entry that
 recovery finds is the ledger's end; what the writer acknowledges beyond it is lost.
+
+`python -m tests.references.failover` prints the table of docs/concepts.md, in half an hour.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -137,3 +140,31 @@ def losses(seed, runs, rates, entries, inflight, warm_up):
         lossy += lost > 0
         total += lost
     return lossy, total
+
+
+BURST = Rates(send=1e4, store=1 / 3, refuse=4, hear=4, start=50, fence=1 / 3, ask=1, read=4, notice=0.1)
+"""The profile `pulsar_cloud`. All that is in flight is sent within microseconds, and recovery begins at once."""
+STREAM = BURST._replace(start=1 / 100)
+"""Recovery begins at a moment that knows nothing of the writer."""
+TABLE = {
+    "1 in flight": (BURST, 16_000_000, 1, 1, 0),
+    "2 in flight": (BURST, 16_000_000, 2, 2, 0),
+    "4 in flight": (BURST, 16_000_000, 4, 4, 0),
+    "16 in flight": (BURST, 8_000_000, 16, 16, 0),
+    "one every 10 ms": (STREAM._replace(send=1 / 10), 6_000_000, 4_000, 4_000, 20),
+    "one every ms, 16 in flight at most": (STREAM._replace(send=1.0), 1_000_000, 4_000, 16, 40),
+    "one every ms, 100 in flight at most": (STREAM._replace(send=1.0), 1_000_000, 4_000, 100, 200),
+    "one every ms, 300 in flight at most": (STREAM._replace(send=1.0), 500_000, 4_000, 300, 600),
+}
+"""For each row of the table: rates, runs, and the last three arguments of `losses`."""
+
+
+def main() -> None:
+    """Prints how likely a failover is to lose something, with the standard error that it is known to."""
+    for name, (rates, runs, entries, inflight, warm_up) in TABLE.items():
+        lossy, _ = losses(11, runs, rates, entries, inflight, warm_up)
+        print(f"{name:40} {lossy:6,} of {runs:10,}: {lossy / runs:.3g}, +- {math.sqrt(lossy) / runs:.2g}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

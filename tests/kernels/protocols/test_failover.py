@@ -3,11 +3,8 @@
 import pytest
 
 from quorisk.kernels.protocols.bookkeeper import MODEL
-from tests.references.failover import Rates, losses
+from tests.references.failover import BURST, Rates, losses
 from tests.support import point_of, run
-
-RATES = Rates(send=1e4, store=1 / 3, refuse=4, hear=4, start=50, fence=1 / 3, ask=1, read=4, notice=0.1)
-"""All that is in flight is sent within microseconds, and the ledger is recovered from then on."""
 
 
 def named(rates: Rates) -> dict[str, float]:
@@ -31,8 +28,8 @@ def named(rates: Rates) -> dict[str, float]:
 @pytest.mark.parametrize(("entries", "runs"), [(1, 4_000_000), (2, 8_000_000), (4, 16_000_000)])
 def test_as_many_failovers_lose_something_as_by_an_independent_program(entries, runs):
     sizes = {"bookies": 3, "clients": 2, "write_quorum": 3, "ack_quorum": 2, "entries": entries, "inflight": entries}
-    point = point_of(MODEL, 0.0, named(RATES), fence_recovery_reads=False, **sizes)
+    point = point_of(MODEL, 0.0, named(BURST), fence_recovery_reads=False, **sizes)
     ours = run(MODEL, point, runs, seed=5, threads=1).outcomes["lost"]
-    theirs, _ = losses(5, runs, RATES, entries, entries, 0)
+    theirs, _ = losses(5, runs, BURST, entries, entries, 0)
     assert ours > 150
     assert abs(ours - theirs) < 4.5 * (ours + theirs) ** 0.5
