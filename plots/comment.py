@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
 from quorisk.analysis.decision import verdict
 from quorisk.analysis.decision.designs import Design, estimate, measure_of
 from quorisk.say import numbers
+from quorisk.say.templates import templates
 
 _MOST_ROWS = 5
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -46,17 +45,18 @@ def comment(after: Sweep, sentences: Sequence[str], before: Sweep | None = None,
     """
     old = {each.settings: each for each in before.designs} if before else {}
     shown = _shown(after, old)
-    templates = Environment(
-        loader=FileSystemLoader(_TEMPLATES), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
     left_out = len(after.designs) - len(shown)
-    said = templates.get_template("comment.md.j2").render(
-        headline=_headline(after, before),
-        measure=measure_of(after.designs[0]),
-        rows=[[_plain(cell) for cell in _row(each, old.get(each.settings), after, before)] for each in shown],
-        summary=f"Reasons, and {numbers.counted(left_out, 'more design')}" if left_out else "Reasons",
-        sentences=[_plain(each) for each in sentences],
-        note=_NOTE.format(percent=numbers.percent(confidence)) if before else _ALONE,
+    said = (
+        templates(_TEMPLATES)
+        .get_template("comment.md.j2")
+        .render(
+            headline=_headline(after, before),
+            measure=measure_of(after.designs[0]),
+            rows=[[_plain(cell) for cell in _row(each, old.get(each.settings), after, before)] for each in shown],
+            summary=f"Reasons, and {numbers.counted(left_out, 'more design')}" if left_out else "Reasons",
+            sentences=[_plain(each) for each in sentences],
+            note=_NOTE.format(percent=numbers.percent(confidence)) if before else _ALONE,
+        )
     )
     return f"{said.rstrip()}\n"
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from quorisk.analysis.decision import judging, verdict
@@ -24,6 +23,7 @@ from quorisk.plots import interactive, tables
 from quorisk.say import choose, numbers, text
 from quorisk.say.quantities import YEAR_S, say_time
 from quorisk.say.scope import Scope
+from quorisk.say.templates import templates
 
 MOST_LINES, MOST_DESIGNS = 200, 50
 """Rows of the tables, so that a report of any grid can be opened and read."""
@@ -118,30 +118,27 @@ def report(
     """
     words = words or recommend(frame, sure=sure)
     results, scope = _results(frame), provenance.scope
-    templates = Environment(
-        loader=FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     style, sort, decide = ((_TEMPLATES / name).read_text("utf-8") for name in ("report.css", "sort.js", "decide.js"))
     script = sort + decide
-    return templates.get_template("report.html.j2").render(
-        policy=f"default-src 'none'; img-src data:; style-src {_digest(style)}; script-src {_digest(script)}",
-        style=Markup(style),
-        script=Markup(script),
-        number=numbers.number,
-        short=numbers.short,
-        cause=text.cause,
-        recommendation=words,
-        num_left_out=_num_left_out(scope, results),
-        **_pictures(pictures),
-        counterexample=_counterexample(frame, counterexample),
-        provenance=provenance,
-        scope=scope,
-        **_designs(frame, sure, [*words.flips, *filter(is_flip, provenance.break_even)]),
-        **results,
+    return (
+        templates(_TEMPLATES, autoescape=True)
+        .get_template("report.html.j2")
+        .render(
+            policy=f"default-src 'none'; img-src data:; style-src {_digest(style)}; script-src {_digest(script)}",
+            style=Markup(style),
+            script=Markup(script),
+            number=numbers.number,
+            short=numbers.short,
+            cause=text.cause,
+            recommendation=words,
+            num_left_out=_num_left_out(scope, results),
+            **_pictures(pictures),
+            counterexample=_counterexample(frame, counterexample),
+            provenance=provenance,
+            scope=scope,
+            **_designs(frame, sure, [*words.flips, *filter(is_flip, provenance.break_even)]),
+            **results,
+        )
     )
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from quorisk.analysis.decision import flips, verdict
 from quorisk.analysis.decision.designs import Design, designs, estimate, loses_at_least, num_runs
@@ -19,6 +18,7 @@ from quorisk.analysis.decision.doubt import sentences as doubts
 from quorisk.analysis.decision.judging import FAILS, MEETS, UNDECIDED, tail
 from quorisk.say import choose, numbers, text
 from quorisk.say.quantities import YEAR_S, say_time
+from quorisk.say.templates import templates
 
 
 class Recommendation(NamedTuple):
@@ -119,12 +119,7 @@ def _clauses(lines: str) -> str:
     return f"{'; '.join(lines.strip().splitlines())}." if lines.strip() else ""
 
 
-_SAYS = Environment(
-    loader=FileSystemLoader(Path(__file__).parent / "templates"),
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
+_SAYS = templates(Path(__file__).parent / "templates")
 _SAYS.filters |= {
     **{each.__name__: each for each in (numbers.plain, numbers.number, numbers.short, numbers.in_full)},
     **{each.__name__: each for each in (numbers.size, numbers.percent)},

@@ -1,22 +1,23 @@
 """Experiment files to start from: one for each protocol, and those about a cluster, filled with answers about it.
 
-The files are in configs/starters; those about a cluster have a $name where an answer goes.
+The files are in configs/starters; those about a cluster are templates.
 """
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from pathlib import Path
-from string import Template
 from typing import Any, NamedTuple
 
 from quorisk.analysis.experiment import units
 from quorisk.analysis.experiment.cluster import MOST_NODES, keys
 from quorisk.kernels.errors import ConfigError
+from quorisk.say.templates import templates
 
 FOLDER = Path(__file__).absolute().parents[2] / "configs" / "starters"
 """The folder of starters, beside the packages, or in the one that a wheel installs."""
+_TEMPLATES = templates(FOLDER / "cluster", keep_trailing_newline=True)
 OF_CLUSTERS = "bookkeeper", "kraft"
 """Protocols with a file about a cluster."""
 MOST_ENSEMBLE, MOST_FACTOR = 5, 5
@@ -24,10 +25,6 @@ MOST_ENSEMBLE, MOST_FACTOR = 5, 5
 _PER_LEDGER = 50_000
 _LEAST_KEPT = 1000
 """Fewest entries at a time: each partition has one, and each write set of a ledger."""
-
-
-def _toml(figure: Mapping[str, float]) -> str:
-    return f"{{ {', '.join(f'{name} = {value:g}' for name, value in figure.items())} }}"
 
 
 _QUORUMS = {
@@ -38,32 +35,6 @@ _QUORUMS = {
 }
 _SEVERAL = {"bookkeeper": "", "kraft": '; of several kinds of topics, "3/2/all; 2/1/all"'}
 _EXAMPLES = {"bookkeeper": '"E 3, WQ 3, AQ 2"', "kraft": '"RF 3, min ISR 2, acks all"'}
-_PER_RACK = {"value": 0.27, "low": 0.1, "high": 0.44}
-"""Times a year that a rack has an outage."""
-_PER_ROLL, _PER_SPELL = 24 * 365.25 / 12, 24 * 365.25 / 2
-"""Faults a year for one in the hour after each of 12 rolls begins, as restarts in the file, and in two hours of lag."""
-_CRASHES = 3.16
-"""Times a year that a broker's process dies: the profile's rate."""
-
-
-_PLACEMENTS = """
-# Several in [grid] are designs of their own; of one alone, `quorisk recommend` tells what others would lose."""
-_SHARED_RACKS = """
-"cluster.placement" = ["distinct_racks", "two_racks"]   # of more replicas than racks, which is cautious"""
-_OTHER_RACKS = """
-"cluster.placement" = ["two_racks", "distinct_racks"]   # the latter: minNumRacksPerWriteQuorum = WQ, enforced"""
-_OTHER_ROOM = """
-    "cluster.placement == two_racks or ensemble_size >= 3",   # two copies are in racks of their own anyway
-    "cluster.placement == two_racks or ensemble_size <= {racks}","""
-_ROOM = (
-    ', "cluster.placement == distinct_racks or replication.factor > {racks}", '
-    '"cluster.placement == two_racks or replication.factor <= {racks}"'
-)
-_LOSSES = {
-    "bookkeeper": "assumed: annual failure rates of disks are 0.3 to 3 %, by model",
-    "kraft": "Backblaze, drive statistics 2024, hard disks",
-}
-"""Sources of the rate of node losses that is assumed if none is given."""
 _OPTIONAL = {
     "partitions": "",
     "entry_bytes": "cluster.entry_bytes",
@@ -182,75 +153,42 @@ def filled(protocol: str, answers: Answers) -> str:
     """Returns a protocol's file about a cluster. Raises ConfigError where answers do not go together."""
     given = {name: answer for name, answer in answers._asdict().items() if answer or name not in _OPTIONAL}
     values = check(protocol, {**USUAL[protocol], **given})
-    nodes, racks, entries = values["nodes"], values["racks"], _kept(values)
-    own = (
-        _bookkeeper(nodes, racks, values["quorums"][0], entries, values["failovers"])
-        if protocol == "bookkeeper"
-        else _kraft(values)
-    )
-    common = {
-        "nodes": nodes,
-        "racks": racks,
-        "in_racks": "1 rack" if racks == 1 else f"{racks} racks",
-        "per_second": values["entries_per_second"],
+    names = {
+        **values,
+        **(_bookkeeper if protocol == "bookkeeper" else _kraft)(values),
+        "given": [name for name in _OPTIONAL if getattr(answers, name) not in ("", USUAL[protocol].get(name))],
         "retention": answers.retention.strip(),
-        "entries": f"{entries:.4g}",
-        "rack_outages": _part("rack_outages", {"per_rack": _toml(_PER_RACK)}) if racks > 1 else "",
-        "entry_bytes": values["entry_bytes"],
-        "num_bytes": f"{_number(values['entry_bytes'], 'entry_bytes'):.15g}",
-        "entry_bytes_assumed": "" if _is_given(protocol, answers, "entry_bytes") else "assumed: ",
-        "node_loss": _stated(protocol, answers, "node_loss", values["node_loss"], 2),
-        "outages": _stated(protocol, answers, "outages", values["outages"], 3),
-        "other_placements": _PLACEMENTS if racks > 1 else "",
+        "entries": f"{_kept(values):.4g}",
+        "num_bytes": f"{_number('entry_bytes', values['entry_bytes']):.15g}",
     }
-    return _part(protocol, {**common, **own})
+    return _TEMPLATES.get_template(f"{protocol}.toml.j2").render(names)
 
 
-def _part(name: str, values: Mapping[str, Any]) -> str:
-    """A file about a cluster, or the part of one that is there with several racks alone, filled."""
-    return Template(FOLDER.joinpath("cluster", f"{name}.toml").read_text("utf-8")).substitute(values)
-
-
-def _number(value: str, name: str = "node_loss") -> float:
+def _number(name: str, value: str) -> float:
     """A figure of [cluster] as it stands in a file, as a number: of times a year, or of bytes."""
     return float(keys()[f"cluster.{name}"].kind.read(json.loads(value)))
 
 
-def _is_given(protocol: str, answers: Answers, name: str) -> bool:
-    return getattr(answers, name) not in ("", USUAL[protocol][name])
-
-
-def _stated(protocol: str, answers: Answers, name: str, value: str, error_factor: int) -> str:
-    """A figure as it stands in the file: one that is only assumed has an error factor, and its source."""
-    said = {"node_loss": _LOSSES[protocol], "outages": "assumed: power failures of the whole cluster"}[name]
-    return (
-        value
-        if _is_given(protocol, answers, name)
-        else f"{{ value = {value}, error_factor = {error_factor} }}   # {said}"
-    )
-
-
-def _bookkeeper(nodes: int, racks: int, quorums: Sequence[Any], kept: float, failovers: str) -> Mapping[str, Any]:
+def _bookkeeper(values: Mapping[str, Any]) -> Mapping[str, Any]:
     """Today's design, and those with a copy more or fewer, with any ack quorum from 2 on."""
-    ensemble, write_quorum, ack_quorum = quorums
+    nodes, racks, kept = values["nodes"], values["racks"], _kept(values)
+    ensemble, write_quorum, ack_quorum = values["quorums"][0]
     around = range(min(2, write_quorum), min(write_quorum + 1, MOST_ENSEMBLE, nodes) + 1)
     ensembles = sorted({ensemble, *around})
     alternates = racks > 2 or not (ensemble > write_quorum == 2 and ensemble % 2)  # a ring, between two racks
-    has_room = write_quorum > 1 and any(3 <= each <= racks for each in ensembles)
     return {
         "today": f"E {ensemble}, WQ {write_quorum}, AQ {ack_quorum}",
         "per_ledger": f"{min(_PER_LEDGER, int(kept)):_}",
-        "why_per_ledger": "Pulsar's managedLedgerMaxEntriesPerLedger" if kept >= _PER_LEDGER else "one ledger has all",
+        "fills_ledger": kept >= _PER_LEDGER,
         "placement": "two_racks" if racks > 1 and write_quorum > 1 and alternates else "random",
+        "ensemble": ensemble,
         "ensembles": ensembles,
         "write_quorum": write_quorum,
         "write_quorums": list(around),
         "ack_quorums": list(range(min(2, ack_quorum), around[-1] + 1)),
         "bookies": [each + 1 for each in ensembles],
-        "failover": _part("bookkeeper_failover", {"failovers": failovers}) if _number(failovers) else "",
-        "or_ensemble": f" or ensemble_size == {ensemble}" if ensemble > write_quorum else "",
-        "placements": _OTHER_RACKS if has_room else "",
-        "and_placements": _OTHER_ROOM.format(racks=racks) if has_room else "",
+        "has_failovers": _number("node_loss", values["failovers"]) > 0,
+        "has_room": write_quorum > 1 and any(3 <= each <= racks for each in ensembles),
     }
 
 
@@ -260,51 +198,20 @@ def _kraft(values: Mapping[str, Any]) -> Mapping[str, Any]:
     factors = sorted({min(3, nodes), *(factor for factor, _, _ in today)})
     zones = min(racks, factors[0]) if racks > 1 and factors[0] > 1 else 0
     in_racks = "distinct_racks" if racks >= factors[-1] else "two_racks"
-    spread = zones and in_racks == "distinct_racks"
-    mixed = zones and in_racks == "two_racks" and factors[0] <= racks
     least_of_1 = min((least for _, least, acks in today if acks == "1"), default=0)
-    gap = partitions / float(values["entries_per_second"])
-    numbers = {
-        "nodes": nodes,
-        "racks": racks,
-        "factor": factors[0],
-        "partitions": f"{partitions:,}",
-        "led_partitions": f"{max(1.0, partitions / nodes):g}",
-        "per_roll": f"{_PER_ROLL:g}",
-        "per_spell": f"{_PER_SPELL:g}",
-        "crashes_under_lag": _times({"value": _CRASHES, "error_factor": 10}, nodes / _PER_SPELL),
-        "crashes": _times({"value": _CRASHES, "error_factor": 3}, nodes),
-        "between_writes": 15 if least_of_1 else 5,  # as each takes a dozen steps with acks = 1
-        "gap": f"{gap:.4g}",
-        "between_crashes": f"{gap * factors[0]:.4g}",
-    }
     return {
-        **numbers,
         "today": "; ".join(f"RF {factor}, min ISR {least}, acks {acks}" for factor, least, acks in today),
         "placement": in_racks if zones else "random",
         "per_partition": f"{_kept(values) / partitions:.4g}",
         "zones": zones,
-        **({} if zones else {"rack_outages": ""}),
         "factors": factors,
-        "zones_of": f"\nzones = {factors}           # each replica in a rack of its own"
-        if spread
-        else _SHARED_RACKS
-        if mixed
-        else "",
-        "and_zones": ', "zones == replication.factor"' if spread else _ROOM.format(racks=racks) if mixed else "",
+        "spread": zones and in_racks == "distinct_racks",
+        "mixed": zones and in_racks == "two_racks" and factors[0] <= racks,
         "min_isrs": sorted({*(least for _, least, _ in today), *range(1, factors[-1])}),
-        "acks": json.dumps(["all", "1"] if least_of_1 else ["all"]),
-        "and_acks": f', "acks == all or min.insync.replicas == {least_of_1}"' if least_of_1 else "",
-        "rack_scenario": _part("kraft_rack", numbers) if zones else "",
-        "acks_1": _part("kraft_acks_1", numbers) if least_of_1 else "",
+        "least_of_1": least_of_1,
+        "between_writes": 15 if least_of_1 else 5,  # as each takes a dozen steps with acks = 1
+        "gap": partitions / float(values["entries_per_second"]),
     }
-
-
-def _times(per_year: Mapping[str, float], factor: float) -> str:
-    """A figure as it stands in the file, so many times as often a year."""
-    return _toml(
-        {name: each if name == "error_factor" else float(f"{each * factor:.3g}") for name, each in per_year.items()}
-    )
 
 
 def _check_bookkeeper(ensemble: int, write_quorum: int, ack_quorum: int, nodes: int) -> None:
