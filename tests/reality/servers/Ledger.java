@@ -12,7 +12,8 @@ import org.apache.bookkeeper.conf.ClientConfiguration;
  * <pre>
  * create            makes a ledger, and writes to it from then on:    create ID, or create failed
  * add NUMBER TEXT   adds TEXT as an entry:                            added NUMBER, or failed NUMBER
- * read              another client recovers it and reads all of it:   entry TEXT ..., then read COUNT, or read failed
+ * read              another client recovers it and reads all of it:   entry TEXT ..., then read COUNT, or read failed.
+ *                   What all bookies say they have not is left out
  * </pre>
  */
 public class Ledger {
@@ -52,14 +53,16 @@ public class Ledger {
     private static void read(ClientConfiguration settings, long id) {
         try (BookKeeper other = new BookKeeper(settings);
                 LedgerHandle ledger = other.openLedger(id, DigestType.CRC32C, PASSWORD)) {
-            long last = ledger.getLastAddConfirmed();
-            for (long first = 0; first <= last; first += 1000) {
-                var entries = ledger.readEntries(first, Math.min(last, first + 999));
-                while (entries.hasMoreElements()) {
-                    say("entry " + new String(entries.nextElement().getEntry()));
+            long count = 0;
+            for (long number = 0; number <= ledger.getLastAddConfirmed(); number++) {
+                try {
+                    say("entry " + new String(ledger.readEntries(number, number).nextElement().getEntry()));
+                    count++;
+                } catch (BKException.BKNoSuchEntryException error) {
+                    // every bookie that may have it says that it has not
                 }
             }
-            say("read " + (last + 1));
+            say("read " + count);
         } catch (Exception error) {
             say("read failed " + error);
         }
