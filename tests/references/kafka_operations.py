@@ -190,3 +190,42 @@ def lost(s, runs, seed, write_rate=1.0):
         seconds += until - since
         single += np.exp(-write_rate * since) - np.exp(-write_rate * until)
     return found, seconds, single
+
+
+LAG = {"stall": 0.02, "lifetime_s": 600.0, "max_stalls": 3, "down_s": 120.0, "roll": False, "gated": True}
+ROLL = {"stall": 0.0, "lifetime_s": 1e9, "max_stalls": 99, "down_s": 600.0, "roll": True}
+COMMON = {"stalled_s": 60.0, "lag_max_s": 30.0, "join_s": 1.0, "flush_s": 30.0, "max_faults": 1, "restart_s": 300.0}
+NO_FAULT = {"crash": 0.0, "power": 0.0, "disk": 0.0, "zone_power": 0.0}
+HOURLY, IN_FIVE_MINUTES = 1 / 3600, 1 / 300
+COLUMNS = {
+    "under lag: a broker crashes": LAG | {"crash": IN_FIVE_MINUTES},
+    "loses its disk": LAG | {"disk": IN_FIVE_MINUTES},
+    "a zone loses power": LAG | {"zone_power": IN_FIVE_MINUTES},
+    "in a roll that waits: a disk": ROLL | {"gated": True, "disk": HOURLY},
+    "a zone": ROLL | {"gated": True, "zone_power": HOURLY},
+    "in one that does not: a disk": ROLL | {"gated": False, "disk": HOURLY},
+}
+DESIGNS = {
+    "2, ELR": (2, True, False, False),
+    "2, without ELR": (2, False, False, False),
+    "2, ELR, unclean": (2, True, True, False),
+    "2, without ELR, unclean": (2, False, True, False),
+    "1": (1, True, False, False),
+    "1, unclean": (1, True, True, False),
+    "acks = 1, ELR": (1, True, False, True),
+}
+"""min.insync.replicas, ELR, unclean elections, acks = 1."""
+
+
+def main(runs: int = 400_000) -> None:
+    """Prints the table of docs/kafka.md: P(anything acknowledged is lost) given the event, and 95 % each way."""
+    for design, (min_isr, elr, unclean, acks1) in DESIGNS.items():
+        chosen = {"min_isr": min_isr, "elr": elr, "unclean": unclean, "acks1": acks1}
+        for column, event in COLUMNS.items():
+            found, _, _ = lost(Setting(**(COMMON | NO_FAULT | event | chosen)), runs, 17)
+            half = 1.96 * (found * (runs - found) / runs) ** 0.5 / runs
+            print(f"{design:26} {column:32} {f'{found / runs:.3g} +- {half:.2g}' if found else f'< {3 / runs:.2g}'}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
