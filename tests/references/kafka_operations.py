@@ -224,7 +224,8 @@ def main(runs: int = 400_000) -> None:
         for column, event in COLUMNS.items():
             found, _, _ = lost(Setting(**(COMMON | NO_FAULT | event | chosen)), runs, 17)
             half = 1.96 * (found * (runs - found) / runs) ** 0.5 / runs
-            print(f"{design:26} {column:32} {f'{found / runs:.3g} +- {half:.2g}' if found else f'< {3 / runs:.2g}'}", flush=True)
+            said = f"{found / runs:.3g} +- {half:.2g}" if found else f"< {3 / runs:.2g}"
+            print(f"{design:26} {column:32} {said}", flush=True)
 
 
 if __name__ == "__main__":
