@@ -1,29 +1,41 @@
 """Steps a second of protocols' random runs beside each other: one process, one thread, by turns.
 
     python tests/validation/speed_by_turns.py raft kraft
+    python tests/validation/speed_by_turns.py kraft kraft:continuous_writes=true
 
-The models are those of `quorisk bench`. Seconds are the process's processor time, so that other work on the machine
-counts for little, and rounds alternate, so that what is left of it hits all protocols alike. It prints the median
-round and the fastest, for one thread of the engine "numba".
+The models are those of `quorisk bench`, with keys of `model` changed where they are given. Seconds are the process's
+processor time, so that other work on the machine counts for little, and rounds alternate, so that what is left of it
+hits all protocols alike. It prints the median round and the fastest, for one thread of the engine "numba".
 """
 
 import statistics
 import sys
 import time
+import tomllib
 
-from quorisk.analysis.bench import random_runs
+from quorisk.analysis.experiment import config
+from quorisk.analysis.experiment.config import Experiment
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.points import pack
 from quorisk.kernels.engines.registry import choose
 from quorisk.kernels.engines.tally import STEPS
+from quorisk.kernels.protocols import registry
 
 ROUNDS, ROUND_S = 7, 0.4
+
+
+def experiment_of(given: str) -> Experiment:
+    """A protocol's experiment of `quorisk bench`, with keys of its model changed: PROTOCOL:KEY=VALUE:KEY=VALUE."""
+    protocol, *changed = given.split(":")
+    tables = registry.cases(protocol).bench
+    model = {**tables["model"], **tomllib.loads("\n".join(changed))}
+    return config.build({"protocol": protocol, **tables, "model": model}, f"bench of {given}")
 
 
 def main(protocols: list[str]) -> None:
     """Prints a line for each protocol."""
     engine = choose("numba")
-    experiments = {protocol: random_runs(protocol) for protocol in protocols}
+    experiments = {protocol: experiment_of(protocol) for protocol in protocols}
 
     def measured(protocol: str, num_runs: int) -> tuple[float, float, float]:
         """Steps a second, runs a second and processor time in seconds."""
