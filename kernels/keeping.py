@@ -156,10 +156,6 @@ class _Cache(FunctionCache):
         self.turn = ExitStack()
         """Lock on the code's file, closed once there is code, made here or elsewhere, or there will be none."""
 
-    def is_on_disk(self) -> bool:
-        """Whether there is code of the function for any types."""
-        return Path(self._cache_file._index_path).exists()
-
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Returns the code on disk, after waiting for another process that is making it; None if it is the caller's
         turn to make it."""
@@ -177,7 +173,7 @@ class _Cache(FunctionCache):
 def is_at_hand(compiled: Any) -> bool:
     """Whether there is machine code of a function that is `kept`, in this process or on disk."""
     cache = compiled._cache
-    return bool(compiled.signatures) or (isinstance(cache, _Cache) and cache.is_on_disk())
+    return bool(compiled.signatures) or (isinstance(cache, _Cache) and Path(cache._cache_file._index_path).exists())
 
 
 def kept(compiled: Any) -> Any:

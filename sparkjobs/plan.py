@@ -112,7 +112,8 @@ def plan(jobs: Sequence[Job], run_s: np.ndarray, cores: int, heads: Mapping[int,
     point, first_run, num_runs = np.array(jobs, np.int64).reshape(-1, 3).T
     ends = np.concatenate([[0], np.cumsum(num_runs)])
     costs = np.concatenate([[0.0], np.cumsum(num_runs * run_s[point])])
-    cuts = np.interp(np.linspace(0.0, costs[-1], _num_tasks(costs[-1], cores) + 1), costs, ends)
+    num_tasks = max(cores, min(TASKS_PER_CORE * cores, int(costs[-1] / SHORTEST_S)), int(costs[-1] / LONGEST_S))
+    cuts = np.interp(np.linspace(0.0, costs[-1], num_tasks + 1), costs, ends)
     cuts = np.unique(np.rint(cuts).astype(np.int64))
     edges = np.union1d(cuts, ends)
     starts, lengths = edges[:-1], np.diff(edges)
@@ -149,7 +150,3 @@ def together(first: pa.Table, then: pa.Table) -> pa.Table:
     place = PLAN_SCHEMA.get_field_index("task")
     later = pc.add(then["task"], first.num_rows)
     return pa.concat_tables([first, then.set_column(place, PLAN_SCHEMA.field("task"), later)])
-
-
-def _num_tasks(total_s: float, cores: int) -> int:
-    return max(cores, min(TASKS_PER_CORE * cores, int(total_s / SHORTEST_S)), int(total_s / LONGEST_S))

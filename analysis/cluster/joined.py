@@ -74,6 +74,9 @@ def quick_effort(experiment: Experiment, precision: float = PRECISION) -> Effort
     return effort._replace(method="head") if effort.method == "auto" and precision > PRECISION else effort
 
 
+_answer = lru_cache(maxsize=4096)(answer)
+
+
 def answer_of(placed: Placed, effort: Effort) -> Answer:
     """Returns the answer about a design on its cluster. It is needed for each table, figure and break-even point, and
     computed once."""
@@ -90,11 +93,6 @@ def p_any_of(placed: Placed, effort: Effort) -> Figure:
 def _told(found: Mapping[K, Placed], tell: Callable[..., T], effort: Effort) -> dict[K, T]:
     """Results of `tell` for each design on its cluster with this effort, computed side by side."""
     return dict(zip(found, side_by_side(partial(tell, effort=effort), found.values(), effort.threads), strict=True))
-
-
-@lru_cache(maxsize=4096)
-def _answer(placed: Placed, effort: Effort) -> Answer:
-    return answer(placed, effort)
 
 
 def with_cluster(frame: "pd.DataFrame", experiment: Experiment, precision: float = PRECISION) -> "pd.DataFrame":

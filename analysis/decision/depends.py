@@ -109,7 +109,8 @@ def depends(
     values, slopes = dict[str, float](), dict[str, _Sums | None]()
     for key, value, slope in chain(*of_scenarios, _of_cluster(experiment, found, parts, little)):
         values[key] = value
-        slopes[key] = _added(slopes.get(key, _Sums()), slope)
+        before = slopes.get(key, _Sums())
+        slopes[key] = before.plus(slope) if before and slope else None
     p, incidents, entries = whole.p_any.value, whole.incidents.value, whole.entries.value
     times = (1.0 - p) / p if p else 0.0, 1.0 / incidents if incidents else 0.0, 1.0 / entries if entries else 0.0
     any_loss, of_incidents, of_entries = (
@@ -126,10 +127,6 @@ def _on_one_cluster(experiment: Experiment) -> Experiment:
         return experiment
     [placed] = worst_clusters(experiment).values()
     return experiment.changed(*(f"{key}={written(key, value)}" for key, value in placed.varied.items()))
-
-
-def _added(before: _Sums | None, slope: _Sums | None) -> _Sums | None:
-    return None if before is None or slope is None else before.plus(slope)
 
 
 def _year(part: Part) -> _Sums:

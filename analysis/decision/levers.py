@@ -45,11 +45,6 @@ class Lever(NamedTuple):
         return scenario, key
 
     @property
-    def is_rate(self) -> bool:
-        """Whether it is the rate of an action."""
-        return self.own[1].startswith("rates.")
-
-    @property
     def of_cluster(self) -> bool:
         """Whether it is one of [cluster]."""
         return is_key(self.key)
@@ -69,7 +64,7 @@ class Lever(NamedTuple):
         are 1 at the most. Runs use the value as it is shown."""
         if factor == 1:
             return value
-        if self.is_rate and self.is_physical:
+        if self.own[1].startswith("rates.") and self.is_physical:
             return float(units.read_rate(self.said(factor * value).replace(",", "")))
         value = float(f"{factor * value:.3g}")
         return min(value, 1.0) if self.own[1].startswith(FAULTS) or ".p_" in self.key else value

@@ -43,7 +43,8 @@ def with_promises(frame: "pd.DataFrame", experiment: Experiment) -> "pd.DataFram
     for values in points.to_dict("records"):
         promised = promise(values) if promise else None
         if promised and values["point_id"] in clusters:
-            promised = _on(clusters[values["point_id"]], promised)
+            survives = all(_survives_a_rack(each, promised.copies) for each in clusters[values["point_id"]])
+            promised = promised._replace(zones=int(survives), zone="rack")  # the cluster's, in place of the model's
         fields: dict[str, Any] = {"changed": changed(experiment.model, values)}
         if promised:
             fields |= promised._asdict() | {"survives": promised.survives, "stops_with_one": promised.stops_with_one}
@@ -72,11 +73,6 @@ def _clusters(experiment: Experiment) -> dict[str, list[Cluster]]:
     for placed in experiment.clusters:
         found.setdefault(placed.design, []).append(placed.cluster)
     return {point.point_id: found[point.design] for point in experiment.points} if found else {}
-
-
-def _on(clusters: list[Cluster], promised: Promise) -> Promise:
-    """The promises of a design on its clusters, whose racks take the place of the model's."""
-    return promised._replace(zones=int(all(_survives_a_rack(each, promised.copies) for each in clusters)), zone="rack")
 
 
 @lru_cache(maxsize=4096)

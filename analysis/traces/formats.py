@@ -137,7 +137,8 @@ def tlc(trace: Trace, replayed: Replayed) -> str:
     teller, params = registry.teller(trace.model), params_of(trace)
     head = f"Error: Invariant {trace.invariant} is violated.\n" if trace.invariant else ""
     parts = [f"{head}The behavior up to this point is:" if head else f"{title(trace)}:"]
-    names = ["Initial predicate", *(_spec_name(trace.model.actions[step.action].name) for step in trace.path.steps)]
+    taken = (trace.model.actions[step.action].name.split("_") for step in trace.path.steps)
+    names = ["Initial predicate", *("".join(map(str.capitalize, words)) for words in taken)]
     for number, (name, state) in enumerate(zip(names, replayed.states, strict=True), 1):
         lines = [_assigned(variable, value) for variable, value in _fields(teller.variables(state, params)).items()]
         parts.append("\n".join([f"State {number}: <{name}>", *lines]))
@@ -151,10 +152,6 @@ def _assigned(variable: str, value: Any) -> str:
         return line
     opening, elements, between, closing = _parts(value)
     return f"/\\ {variable} = {opening}" + f"{between.rstrip()}\n    ".join(elements) + closing
-
-
-def _spec_name(action: str) -> str:
-    return "".join(word.capitalize() for word in action.split("_"))
 
 
 def _fields(record: Any) -> Mapping[str, Any]:
