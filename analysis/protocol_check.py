@@ -16,7 +16,7 @@ from quorisk.kernels.engines import numba_engine
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.points import Point, pack
 from quorisk.kernels.engines.rerun import rerun
-from quorisk.kernels.engines.tally import read
+from quorisk.kernels.engines.tally import tally_of
 from quorisk.kernels.errors import ModelError
 from quorisk.kernels.model import Model, with_defaults
 from quorisk.kernels.protocols import registry
@@ -49,7 +49,7 @@ class Checked(NamedTuple):
 def check(name: str) -> Iterator[Checked]:
     """Yields each promise that a protocol keeps. Raises ModelError or ConfigError at the first that it does not."""
     model, cases = registry.load(name), registry.cases(name)
-    declared.check(model)
+    declared.check_model(model)
     yield Checked("declarations", f"{counted(len(model.actions), 'action')}, no contradiction")
     yield Checked("sentences", _sentences(model))
     yield Checked("cases", _cases(model, cases))
@@ -154,7 +154,7 @@ def _exact(model: Model, points: list[Point]) -> str:
             continue
         truth = answers.solve(chain, parts, model, (), ())
         packed = pack(model, [_cut(point)])
-        tally = read(model, numba_engine.simulate(model, packed, [Job(0, 0, COUNTED)], seed=2)[0])
+        tally = tally_of(model, numba_engine.simulate(model, packed, [Job(0, 0, COUNTED)], seed=2)[0])
         for name, p in {DATA_LOSS: truth.outcomes["lost"], **truth.invariants}.items():
             losses = {DATA_LOSS: tally.outcomes["lost"], **tally.broken}[name]
             low, high = sure.interval(losses, COUNTED, tally.outcomes["unfinished"])
@@ -179,7 +179,7 @@ def _same(model: Model, point: Point, truth: float) -> None:
 def _lumped(model: Model, points: list[Point]) -> str:
     if model.forget is None and model.alike is None:
         return "neither is declared"
-    num = sum(lumped.check(model, point) for point in _unbounded(points))
+    num = sum(lumped.check_stand_ins(model, point) for point in _unbounded(points))
     return f"{counted(num, 'state')} and those that stand for them, whose steps are alike"
 
 

@@ -41,7 +41,7 @@ def unfit(name: str, declared: str, why: str) -> str:
     return f"protocol = {name!r}: {declared}: {why}; `quorisk check-protocol {name}` says where"
 
 
-def check(model: Model) -> None:
+def check_model(model: Model) -> None:
     """Raises ModelError if a model contradicts itself, before it is used."""
     for wrong in _contradictions(model):
         raise ModelError(f"protocol = {model.name!r}: {wrong}")

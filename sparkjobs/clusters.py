@@ -24,8 +24,8 @@ from quorisk.analysis.cluster.answer import (
     cluster_of,
     designs,
     effort_of,
+    from_losses,
     solved,
-    told,
     wants_years,
 )
 from quorisk.analysis.cluster.figures import Losses
@@ -98,7 +98,7 @@ def clusters(
     what is there by then is kept.
     """
     placed, effort = designs(experiment), effort_of(experiment, 1)
-    spark = spark_conf.check(master, conf)
+    spark = spark_conf.checked(master, conf)
     folder.check_writable(out)
     _check(out, placed, effort, resume)
     with folder.taken(out), log_to(out / folder.LOG), ThreadPoolExecutor(1) as pool:
@@ -267,7 +267,7 @@ def _answers(
 ) -> list[Answer]:
     tallies = {rows.cluster_of(row): rows.tally_of(row) for row in merged}
     answers = [
-        told(placed, worker.effort, losses, tallies.get(cluster_of(placed)))
+        from_losses(placed, worker.effort, losses, tallies.get(cluster_of(placed)))
         for placed, losses in zip(worker.placed, found, strict=True)
     ]
     return with_scenarios(experiment, answers, Weigher(MEMORY, num_cores()))

@@ -79,7 +79,7 @@ def _check_local(out: Path) -> None:
         raise ConfigError(f" {why}", "out")
 
 
-def check(out: Path, experiment: Experiment, resume: bool) -> None:
+def check_can_hold(out: Path, experiment: Experiment, resume: bool) -> None:
     """Raises ConfigError unless the folder can hold the results of this experiment; changes nothing."""
     check_writable(out)
     _check_no_years(out)

@@ -57,7 +57,7 @@ def rates(asked: Asked, progress: Callable[[int], None] | None = None) -> Answer
     oddities: Oddities = {}
     files = sorted_out(asked.data, oddities)
     on_spark = asked.master is not None or bool(asked.conf) or statistics.size(files.drives) > HERE_BYTES
-    spark = spark_conf.check(asked.master, asked.conf) if on_spark else {}
+    spark = spark_conf.checked(asked.master, asked.conf) if on_spark else {}
     observed = []
     if files.incidents:
         observed += incidents.read(files.incidents, _watched(asked, files.incidents[0]), oddities)

@@ -45,7 +45,7 @@ SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """Environment variable of processes that `spark-submit` started: the port of its Java, which runs already."""
 
 
-def check(master: str | None, conf: Sequence[str]) -> dict[str, str]:
+def checked(master: str | None, conf: Sequence[str]) -> dict[str, str]:
     """Returns Spark's settings from KEY=VALUE each. Raises ConfigError unless they read so, `master` reads like a Spark
     master, and there is a Java that Spark runs on.
     """

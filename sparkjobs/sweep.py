@@ -90,12 +90,12 @@ def sweep(experiment: Experiment, out: Path, options: Options, console: Console)
     later if the folder's runs can never be finished; RunError if they cannot go on now. What is there by then is kept.
     """
     deadline = time.monotonic() + options.budget_s
-    folder.check(out, experiment, options.resume)
+    folder.check_can_hold(out, experiment, options.resume)
     if experiment.clusters:
         designs(experiment)  # what cannot be told of a cluster is said before hours of runs
-    conf = spark_conf.check(options.master, options.conf)
+    conf = spark_conf.checked(options.master, options.conf)
     with folder.taken(out), log_to(out / folder.LOG), ThreadPoolExecutor(1) as pool:
-        folder.check(out, experiment, options.resume)  # another process may have left results until just now
+        folder.check_can_hold(out, experiment, options.resume)  # another process may have left results until just now
         LOG.info("started: %s", experiment.command("run", "--out", str(out)))
         try:
             folder.keep(out, experiment, folder.as_run(experiment))
@@ -122,7 +122,7 @@ def sweep(experiment: Experiment, out: Path, options: Options, console: Console)
 def dry_run(experiment: Experiment, out: Path, resume: bool, tell: Callable[[str], None]) -> tuple[Expected, Table]:
     """Plans, writes the plan to `out`, and returns what it would take, and a table of that; `tell` is called with lines
     of progress. Raises ConfigError and RunError as `sweep`."""
-    folder.check(out, experiment, resume)
+    folder.check_can_hold(out, experiment, resume)
     with folder.taken(out):
         state = State(experiment, out)
         tell("compiling the model, if need be, and timing a few runs")

@@ -42,7 +42,7 @@ def union(sources: Sequence[Path], out: Path, console: Console) -> Summary:
             raise ConfigError(f"{source}: {different}")
         _check_years(sources[0], experiments[0], source, experiment)
     folder.check_free(out)
-    spark_conf.check(None, ())
+    spark_conf.checked(None, ())
     tables = [_rows(source, experiment) for source, experiment in zip(sources, experiments, strict=True)]
     for source, table in zip(sources[1:], tables[1:], strict=True):
         _check_alike(sources[0], tables[0], source, table)
@@ -81,7 +81,7 @@ def _experiment(source: Path) -> Experiment:
 
 def _rows(source: Path, experiment: Experiment) -> pa.Table:
     table = folder.result_rows(source)
-    provenance.check(experiment, table, source / folder.RESULTS)
+    provenance.check_origin(experiment, table, source / folder.RESULTS)
     return table.append_column("source", pa.array([str(source)] * table.num_rows))
 
 

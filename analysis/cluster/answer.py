@@ -125,7 +125,7 @@ def answer(placed: Placed, effort: Effort, progress: Callable[[int], None] | Non
     found, drawn = solved(placed, effort), None
     if wants_years(found, effort):
         drawn = simulate(cluster_of(placed), effort.first_year, effort.years, effort.seed, effort.threads, progress)
-    return told(placed, effort, found, drawn)
+    return from_losses(placed, effort, found, drawn)
 
 
 def cluster_of(placed: Placed) -> Cluster:
@@ -146,7 +146,7 @@ def wants_years(found: Losses | None, effort: Effort) -> bool:
     return found is None or (effort.method == "auto" and _is_open(found))
 
 
-def told(placed: Placed, effort: Effort, found: Losses | None, drawn: Tally | None) -> Answer:
+def from_losses(placed: Placed, effort: Effort, found: Losses | None, drawn: Tally | None) -> Answer:
     """Returns the answer about a design from its losses `found` by strata and the years `drawn`.
 
     Raises ValueError if both are None.

@@ -45,7 +45,7 @@ def recommend(frame: pd.DataFrame, without_runs: int = 0, sure: Doubt | None = N
         **facts, **_judged(found, target, tail(rows)), found=found, target=target, doubt=doubt
     )
     headline, *sentences = (re.sub(r"[ \n]+", " ", each.strip()) for each in re.split(r"\n\s*\n", said) if each.strip())
-    return Recommendation(headline, sentences, flips.told(rows, found, target))
+    return Recommendation(headline, sentences, flips.sentences(rows, found, target))
 
 
 def _unit(rows: pd.DataFrame, found: Sequence[Design]) -> str:

@@ -52,7 +52,7 @@ def is_flip(sentence: str) -> bool:
     return sentence.startswith(FLIP)
 
 
-def told(rows: pd.DataFrame, found: Sequence[Design], target: float) -> list[str]:
+def sentences(rows: pd.DataFrame, found: Sequence[Design], target: float) -> list[str]:
     """Returns sentences on what would change the choice among these designs, as far as their own rows show.
 
     Tried are the target, how often a year each scenario happens, and each setting of the faults alone. Where no design

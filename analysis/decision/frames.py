@@ -60,11 +60,11 @@ def load(path: str | Path, confidence: float | None = None) -> Sweep:
     if not table_path.is_file():
         raise ResultError(f"{path}: has no results; `quorisk run FILE --out DIR` writes them to a folder")
     experiment = provenance.load(table_path.parent) if os.path.lexists(table_path.with_name(EXPERIMENT)) else None
-    table = result_rows(path) if path.is_dir() else schema.read(table_path)
+    table = result_rows(path) if path.is_dir() else schema.read_rows(table_path)
     if table.num_rows == 0:
         raise ResultError(f"{table_path}: no rows")
     if experiment:
-        provenance.check(experiment, table, table_path)
+        provenance.check_origin(experiment, table, table_path)
     if experiment and confidence is not None:
         experiment = experiment._replace(run=experiment.run._replace(confidence=confidence, simultaneous=False))
     try:

@@ -18,7 +18,7 @@ from quorisk.analysis.decision.levers import picked, untold
 from quorisk.analysis.decision.pace import Pace
 from quorisk.analysis.decision.scope import scope_of
 from quorisk.analysis.decision.weigh import REPLACED, Weigher
-from quorisk.analysis.decision.whole import told
+from quorisk.analysis.decision.whole import of_design
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.grid import by_design
 from quorisk.analysis.experiment.placed import Placed
@@ -166,7 +166,7 @@ def _first(advice: Advice) -> dict[str, Any]:
     """The losses in a year of the chosen design, or of the first by rank if none is chosen; empty if the file is not
     about years."""
     design = (advice.choice or advice.designs)[0]
-    return told(design, advice.confidence).as_json() if "parts" in design.worst else {}
+    return of_design(design, advice.confidence).as_json() if "parts" in design.worst else {}
 
 
 def _design(design: Design, advice: Advice, is_chosen: bool) -> dict[str, Any]:

@@ -98,10 +98,10 @@ def _with_records(scenarios: Mapping[str, Mapping[str, Any]], experiment: Experi
 
 def wholes(experiment: Experiment, weigher: Weigher) -> list[Whole]:
     """Returns the losses in a year of each design of an experiment that is about years, by rank. Raises ConfigError."""
-    return [told(each, experiment.run.confidence) for each in designs(weigher.frame(experiment))]
+    return [of_design(each, experiment.run.confidence) for each in designs(weigher.frame(experiment))]
 
 
-def told(design: Design, confidence: float) -> Whole:
+def of_design(design: Design, confidence: float) -> Whole:
     """Returns the losses in a year of a design of a frame."""
     worst = design.worst
     rows = [row for row in worst["parts"] if row["method"] != REPLACED]

@@ -19,7 +19,7 @@ from quorisk.kernels import declared
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.points import Point, Points
 from quorisk.kernels.engines.registry import Engine
-from quorisk.kernels.engines.tally import Tally, num_columns, read
+from quorisk.kernels.engines.tally import Tally, num_columns, tally_of
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import HORIZON, LOST, OUTCOMES, UNFINISHED, Model
 from quorisk.kernels.protocols import registry
@@ -137,7 +137,7 @@ def _make(
         job = Job(0, run.first_run + runs, look - runs)
         more = run_sums(where.engine, where.model, where.points, job, run.seed, where.threads, where.progress)
         sums, runs = [a + b for a, b in zip(sums, more, strict=True)], look
-        tally = read(where.model, sums)
+        tally = tally_of(where.model, sums)
         losses, hidden = judged(tally.outcomes, tally.broken, run)
         if rule and look in looks and enough(losses, runs, hidden):
             return Made(sums, runs, "precision")
@@ -177,7 +177,7 @@ def known(
         return None
     head, solved = found
     if model.name in registry.foreign():
-        lumped.check(model, point)
+        lumped.check_stand_ins(model, point)
         declared.check_margin(model, head.odds.params)
     if solved.beyond <= max(certain * solved.lost, enough):
         return Known(solved, None)
@@ -220,7 +220,7 @@ def solve(
     if found is None:
         return None
     parts = rare.parts(where.model, *found)
-    nothing = read(where.model, [0] * num_columns(where.model))
+    nothing = tally_of(where.model, [0] * num_columns(where.model))
     _hold_against(where.model, run, parts, pilot, nothing)
     if found.exits is None:
         return Rare(found, nothing, "certain")
@@ -229,7 +229,7 @@ def solve(
     num_runs = parts[DATA_LOSS].num_runs(estimator_of(run), run.runs, where.enough)
     run = run._replace(first_run=TAIL + run.first_run, runs=num_runs)
     made = _make(where, run, run.runs, None, lambda k, n, hidden: part.is_precise(run, k, n, hidden))
-    tail = read(where.model, made.sums)
+    tail = tally_of(where.model, made.sums)
     _hold_against(where.model, run, parts, pilot, tail)
     return Rare(found, tail, made.stopped)
 
@@ -262,7 +262,7 @@ def answer(
             raise ConfigError(f"{experiment.path}: run.method = {run.method!r}: count or auto, {why}")
         return count(where, run, run.runs), None
     made = count(where, run, pilot)
-    tally = read(where.model, made.sums)
+    tally = tally_of(where.model, made.sums)
     if made.stopped == "precision":
         return made, None
     if is_rare(run, *judged(tally.outcomes, tally.broken, run)):

@@ -63,7 +63,7 @@ def solve(
     """Returns the answers, each to a relative error below 1e-10; of data loss alone, those to other invariants are left
     out, which take as long again each. Raises TooLong."""
     visits = absorption.visits(chain, parts)
-    absorption.check(chain, visits, model.name)
+    absorption.check_that_runs_end(chain, visits, model.name)
     lost, goes_on = chain.ends == LOST, chain.ends == UNFINISHED
     p_endless = _p_endless(chain, visits)
     return Answers(

@@ -216,7 +216,7 @@ def _build(document: Mapping[str, Any], path: str, overrides: Sequence[str], one
         notes=notes,
         clusters=placed,
         own=own,
-        follows=frozenset(follows.told(model.name, placed[0].values, is_physical)) if placed else frozenset(),
+        follows=frozenset(follows.followed(model.name, placed[0].values, is_physical)) if placed else frozenset(),
         picked=picked,
     )
     _check_only(experiment)

@@ -47,7 +47,7 @@ _TOLD: Mapping[str, Callable[[Cluster], float | None]] = {
 follows."""
 
 
-def told(protocol: str, values: Mapping[str, Any], is_physical: bool) -> dict[str, float]:
+def followed(protocol: str, values: Mapping[str, Any], is_physical: bool) -> dict[str, float]:
     """Returns the values that follow from the cluster of a design, by key, given those of all keys; rates only where
     these are a second's. Raises ConfigError if the design does not fit there."""
     keys = registry.of_cluster(protocol)
@@ -71,7 +71,7 @@ def following(
     for varied, here in combinations:
         overlaid = found[varied[SCENARIO]].values if SCENARIO in varied else {}
         try:
-            of_all = told(protocol, here, is_physical)
+            of_all = followed(protocol, here, is_physical)
         except ConfigError:  # which `grid.placed` says, with the design's place in the grid
             of_all = {}
         now = {key: value for key, value in of_all.items() if key not in overlaid}

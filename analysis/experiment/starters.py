@@ -87,7 +87,7 @@ def questions(protocol: str) -> Mapping[str, str]:
     return {name: said for name, said in asked.items() if name not in _OPTIONAL or name in USUAL[protocol]}
 
 
-def check(protocol: str, answers: Mapping[str, str]) -> dict[str, Any]:
+def checked(protocol: str, answers: Mapping[str, str]) -> dict[str, Any]:
     """Returns the values of answers, by name. Raises ConfigError where one is invalid, or some do not go together."""
     values = {name: _value(protocol, name, answer) for name, answer in answers.items()}
     nodes = values.get("nodes", MOST_NODES)
@@ -152,7 +152,7 @@ def text(protocol: str) -> str:
 def filled(protocol: str, answers: Answers) -> str:
     """Returns a protocol's file about a cluster. Raises ConfigError where answers do not go together."""
     given = {name: answer for name, answer in answers._asdict().items() if answer or name not in _OPTIONAL}
-    values = check(protocol, {**USUAL[protocol], **given})
+    values = checked(protocol, {**USUAL[protocol], **given})
     names = {
         **values,
         **(_bookkeeper if protocol == "bookkeeper" else _kraft)(values),

@@ -53,7 +53,7 @@ def load(folder: Path) -> Experiment:
     return config.load(folder / EXPERIMENT, overrides(text(folder)))
 
 
-def check(experiment: Experiment, table: pa.Table, where: Path) -> None:
+def check_origin(experiment: Experiment, table: pa.Table, where: Path) -> None:
     """Raises ConfigError unless a table of results, at `where`, is of this experiment's points and seed.
 
     Points that were merged from other folders are in none of the experiment's files: the first folder's come first.

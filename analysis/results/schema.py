@@ -245,18 +245,18 @@ def write(table: pa.Table, file: Path | IO[bytes]) -> None:
     sealed.write(table.select(REPRODUCIBLE), file)
 
 
-def read(path: Path) -> pa.Table:
+def read_rows(path: Path) -> pa.Table:
     """Returns a table that `write` wrote, of SCHEMA, without seconds. Raises ResultError if it holds anything else."""
     table = sealed.read(path, pa.schema([SCHEMA.field(name) for name in REPRODUCIBLE]))
     table = pa.table([*table.columns, pa.nulls(table.num_rows, pa.float64())], schema=SCHEMA)
-    check(table, path)
+    check_rows(table, path)
     ids = table["point_id"].to_pylist()
     if twice := next((each for each, number in Counter(ids).items() if number > 1), None):
         raise ResultError(f"{path}: not what a sweep writes: point {twice[:12]} is there twice")
     return table
 
 
-def check(table: pa.Table, path: Path) -> None:
+def check_rows(table: pa.Table, path: Path) -> None:
     """Raises ResultError, which names `path`, unless each row agrees with itself."""
     columns = ("point_id", "protocol", "model_version", "parameters", "num_runs", "first_run", "lost")
     counted = table.select(

@@ -28,7 +28,7 @@ def tasks(folder: Path) -> pa.Table:
     tables = [TASK_SCHEMA.empty_table()]
     for path in numbered(folder / TASKS):
         tables.append(sealed.read(path, TASK_SCHEMA))
-        schema.check(tables[-1], path)
+        schema.check_rows(tables[-1], path)
     return pa.concat_tables(tables)
 
 
@@ -39,7 +39,7 @@ def numbered(folder: Path) -> list[Path]:
 
 def result_rows(folder: Path) -> pa.Table:
     """Returns the rows of a sweep's table, and the seconds that they took: `results.SCHEMA`. Raises ResultError."""
-    table = schema.read(folder / RESULTS)
+    table = schema.read_rows(folder / RESULTS)
     seconds = tasks(folder).group_by("point_id").aggregate([("wall_s", "sum")])
     at = pc.index_in(table["point_id"], seconds["point_id"].combine_chunks())
     place = table.schema.get_field_index("wall_s")

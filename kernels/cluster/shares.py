@@ -57,7 +57,7 @@ class Kinds(NamedTuple):
     common: np.ndarray  # float64: as `Past.common`; 0 of ticks that come now
 
 
-class Limits(NamedTuple):
+class DrawSettings(NamedTuple):
     """Settings of all draws, for compiled code."""
 
     in_entries: bool
@@ -109,7 +109,7 @@ def draw(
     hits = cluster.most_hits
     late, queue = hits * found.memory * taken, cluster.repair_queue
     per_late = hits if queue else hits / late if late else 0.0
-    limits = Limits(what == ENTRIES, what != ENTRIES or queue, found.memory, cluster.window(1), per_late)
+    limits = DrawSettings(what == ENTRIES, what != ENTRIES or queue, found.memory, cluster.window(1), per_late)
     repair = Repair(cluster.detection_delay, cluster.repair_time, cluster.repair_queue)
     given = (np.uint64(seed), purpose, table, before, now, _places(cluster, kinds.least), law, kinds, repair, limits)
     most_taken = taken + int(now.lost.max()) + MOST_OLD * int(before.lost.max(initial=1))

@@ -10,7 +10,7 @@ import numpy as np
 
 from quorisk.kernels import keeping
 from quorisk.kernels.engines.job import Job, pieces, runs_of
-from quorisk.kernels.engines.numba_run import Limits, Words, batch_function
+from quorisk.kernels.engines.numba_run import RunLimits, Words, batch_function
 from quorisk.kernels.engines.points import Point, Points, pack
 from quorisk.kernels.engines.starts import NO_STARTS
 from quorisk.kernels.engines.tally import empty, num_columns
@@ -96,7 +96,7 @@ def _arguments(model: Model, points: Points, point: int) -> tuple[Any, ...]:
     """Returns the arguments of compiled code for a point, in the order of `numba_run._batch`."""
     like, words = _tables(model)
     by_action = points.losses[point][np.array(losses(model))]
-    limits = Limits(points.losses[point, 0], by_action, points.max_steps[point], points.horizons[point])
+    limits = RunLimits(points.losses[point, 0], by_action, points.max_steps[point], points.horizons[point])
     weights = points.weights[point], points.accepts[point]
     return like, points.params[point], *weights, words, limits, points.time_units[point], points.starts
 

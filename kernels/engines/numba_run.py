@@ -46,7 +46,7 @@ class Words(NamedTuple):
     """The kinds of faults that a run meets by it, as a mask."""
 
 
-class Limits(NamedTuple):
+class RunLimits(NamedTuple):
     """Limits and losses of a point, the same for all its runs."""
 
     loss: np.uint64

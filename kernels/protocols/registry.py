@@ -64,7 +64,7 @@ def load(name: object) -> Model:
     if not isinstance(model, Model) or model.name != name:
         raise ConfigError(f"protocol = {name!r}: MODEL in {_package(name)} is not a model of that name")
     if name in foreign():
-        declared.check(model)
+        declared.check_model(model)
     return model
 
 

@@ -53,7 +53,7 @@ def visits(chain: Chain, parts: Components, stop: np.ndarray | None = None) -> n
     return _visits(chain.first, chain.target, chain.p, chain.initial, stops, *parts)
 
 
-def check(chain: Chain, visits: np.ndarray, name: str) -> None:
+def check_that_runs_end(chain: Chain, visits: np.ndarray, name: str) -> None:
     """Raises ModelError, which names the protocol, if runs do not end for certain, because the odds of a state's steps
     do not add up to 1. Chains with infinite visits, whose runs may go on for ever, are not checked."""
     ended = float(visits[chain.ends != UNFINISHED].sum())

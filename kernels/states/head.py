@@ -185,7 +185,7 @@ class Head:
         if parts.largest > absorption.MAX_COMPONENT:
             return None
         visits = absorption.visits(chain, parts)
-        absorption.check(chain, visits, self.model.name)
+        absorption.check_that_runs_end(chain, visits, self.model.name)
         inside, ends, leaves = visits[:-1], chain.ends[:-1], self.arrays.leaves[: self.num_states]
         chosen = [(i, each) for i, each in enumerate(self.model.invariants) if wholly or each.data_loss]
         flows = np.where((ends[:-1] == UNFINISHED) & (leaves > 0.0), inside[:-1], 0.0) * leaves

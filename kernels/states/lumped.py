@@ -41,7 +41,7 @@ class Pair(NamedTuple):
     """Declaration that replaces the state: `forget` or `alike`."""
 
 
-def check(model: Model, point: Point, num_steps: int = STEPS, num_states: int = STATES) -> int:
+def check_stand_ins(model: Model, point: Point, num_steps: int = STEPS, num_states: int = STATES) -> int:
     """Compares states of a point's random walks with what is kept in their place; returns the number of comparisons.
 
     Raises ModelError if what can happen differs, or if a step is not what the model declares (`declared.walks`).

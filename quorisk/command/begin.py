@@ -132,7 +132,7 @@ def _filled(protocol: str, given: Mapping[str, str | None], asks: bool) -> str:
             of_clusters = " and ".join(starters.OF_CLUSTERS)
             raise ConfigError(f" {next(iter(known.values()))}: for {of_clusters} only", next(iter(known)))
         return starters.text(protocol) if protocol in PROTOCOLS else every_key.starter(protocol)
-    starters.check(protocol, known)
+    starters.checked(protocol, known)
     for name, question in starters.questions(protocol).items():
         if name in known or not (asks or known) or (name in starters.USUAL[protocol] and not asks):
             continue
@@ -155,7 +155,7 @@ def _asked(protocol: str, known: Mapping[str, str], name: str, question: str) ->
         answer: str = typer.prompt(told, default="" if may_be_empty else usual, show_default=bool(usual))
         try:
             if answer or not may_be_empty:
-                starters.check(protocol, {**known, name: answer})
+                starters.checked(protocol, {**known, name: answer})
             return answer
         except ConfigError as error:
             typer.echo(error.text.strip(), err=True)

@@ -242,19 +242,19 @@ def test_a_sweep_s_folder_keeps_measured_latencies_unless_they_lie_elsewhere(tmp
     out.mkdir()
     path.write_text(f'{text}{sizes}[latency]\nreplica = {{ csv = "ms.csv" }}\n')
     experiment = config.load(path)
-    folder.check(out, experiment, False)
+    folder.check_can_hold(out, experiment, False)
     folder.keep(out, experiment, folder.as_run(experiment))
     (tmp_path / "ms.csv").rename(tmp_path.parent / "ms.csv")
     assert provenance.load(out).tables["latency"].replica.sorted_ms.tolist() == [1.5] * 100 + [2.5] * 100
     path.write_text(path.read_text().replace("ms.csv", "../ms.csv"))
     with pytest.raises(ConfigError, match=r"small\.toml: \.\./ms\.csv: a sweep keeps a copy of it; put it beside"):
-        folder.check(out, config.load(path), False)
+        folder.check_can_hold(out, config.load(path), False)
 
 
 def test_seconds_come_back_with_results(tmp_path):
     made = table([3, 4], model__keys=[1, 2])
     write(made, tmp_path / "results.parquet")
-    rows = schema.read(tmp_path / "results.parquet").to_pylist()
+    rows = schema.read_rows(tmp_path / "results.parquet").to_pylist()
     assert frames.load(tmp_path).frame["wall_s"].isna().all()
     (tmp_path / "tasks").mkdir()
     folder.append(tmp_path / "tasks", [row | {"wall_s": 1.5, "attempt": 0, "host": "h"} for row in rows[:1]])
@@ -361,7 +361,7 @@ def test_results_that_another_process_left_just_before_are_not_overwritten(tmp_p
         return {}
 
     out.mkdir()
-    monkeypatch.setattr(spark_conf, "check", meanwhile)
+    monkeypatch.setattr(spark_conf, "checked", meanwhile)
     with pytest.raises(ConfigError, match=r"holds results of another experiment: run\.seed is 9 there and 0 here"):
         sweep.sweep(config.load(path), out, sweep.Options(), Console())
     assert provenance.load(out).run.seed == 9

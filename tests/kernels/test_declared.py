@@ -14,7 +14,7 @@ from quorisk.kernels import declared
 from quorisk.kernels.engines import numba_engine
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.points import pack
-from quorisk.kernels.engines.tally import num_columns, read
+from quorisk.kernels.engines.tally import num_columns, tally_of
 from quorisk.kernels.errors import ModelError
 from quorisk.kernels.model import COMPLETED, LOST, Alike, Invariant, Margin, Parameter
 from quorisk.kernels.ops import where
@@ -54,7 +54,7 @@ AT_ONCE: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("name", AT_ONCE)
 def test_what_contradicts_itself_is_refused_at_once(name):
     with pytest.raises(ModelError, match=r"^protocol = 'primary_backup': "):
-        declared.check(MODEL._replace(**AT_ONCE[name]))
+        declared.check_model(MODEL._replace(**AT_ONCE[name]))
 
 
 IN_PYTHON = {
@@ -92,7 +92,7 @@ def test_walks_say_what_does_not_keep_to_what_is_declared(name):
 @pytest.mark.parametrize("name", EACH_PROTOCOL)
 def test_quorisks_own_protocols_keep_to_what_they_declare(name):
     model, cases = registry.load(name), registry.cases(name)
-    declared.check(model)
+    declared.check_model(model)
     for values in cases.walks:
         assert sum(1 for _ in declared.walks(model, params_of(model, **values), 4, seed=1)) > 20
 
@@ -149,10 +149,10 @@ def test_what_a_head_may_keep_for_others_is_held_to_its_word(name):
     fields, said = LUMPS[name]
     model = changed(re.sub("[^a-z]", "", name), **fields)
     if said is None:
-        assert lumped.check(model, point(take_over=0.3, crash=0.1)) > 150
+        assert lumped.check_stand_ins(model, point(take_over=0.3, crash=0.1)) > 150
         return
     with pytest.raises(ModelError, match=f"^protocol = '{model.name}': {said}"):
-        lumped.check(model, point(take_over=0.3, crash=0.1))
+        lumped.check_stand_ins(model, point(take_over=0.3, crash=0.1))
 
 
 def a_crash(state, params):
@@ -212,7 +212,7 @@ def test_what_quorisks_own_heads_keep_for_others_goes_on_alike(name, number):
     given = {} if number == 0 else dict(cases.variants[number - 1])
     given.pop("horizon", None)
     given["rates"] = {each.name: 0.2 + 0.37 * place % 1.7 for place, each in enumerate(model.actions)}
-    assert lumped.check(model, point_of(model, **given), num_steps=400, num_states=40) > 0
+    assert lumped.check_stand_ins(model, point_of(model, **given), num_steps=400, num_states=40) > 0
 
 
 def test_a_head_that_the_pilot_contradicts_is_no_answer():
@@ -222,7 +222,7 @@ def test_a_head_that_the_pilot_contradicts_is_no_answer():
     sums = [0] * num_columns(model)
     sums[COMPLETED], sums[LOST] = 13_167, 3_217  # as they are
     with pytest.raises(ModelError, match=r"forget, alike or widths: 3,217 of 16,384 runs lost data, and by the solved"):
-        method.solve(where, point(), RUN, read(model, sums), MEMORY)
+        method.solve(where, point(), RUN, tally_of(model, sums), MEMORY)
 
 
 def test_counts_that_a_head_allows_contradict_nothing():

@@ -139,7 +139,7 @@ def test_a_sweep_solves_what_it_need_not_sample_and_goes_on_where_it_was(spark, 
     (out / folder.RESULTS).unlink()
     sweep(given, out, Options(resume=True), console)
     assert (out / folder.RESULTS).read_bytes() == whole
-    assert pa.types.is_struct(schema.read(out / folder.RESULTS).schema.field("head").type)
+    assert pa.types.is_struct(schema.read_rows(out / folder.RESULTS).schema.field("head").type)
 
 
 def agrees(out, experiment):

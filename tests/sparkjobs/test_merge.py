@@ -11,7 +11,7 @@ from quorisk.analysis.experiment import config
 from quorisk.analysis.results import schema
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.numba_engine import simulate
-from quorisk.kernels.engines.tally import read
+from quorisk.kernels.engines.tally import tally_of
 from quorisk.sparkjobs import files, folder
 from quorisk.sparkjobs.state import identity
 from quorisk.sparkjobs.sweep import work_of
@@ -64,7 +64,7 @@ def leave(tmp_path, monkeypatch):
                 identity(experiment, each),
                 experiment.model,
                 experiment.run.first_run,
-                read(experiment.model, sums),
+                tally_of(experiment.model, sums),
                 "numba",
                 1.0,
             )
@@ -115,7 +115,7 @@ def test_points_of_several_grids_come_together_and_merged_results_merge_again(no
 def test_engines_may_differ(no_figures, leave, quorisk, tmp_path):
     leave("a", PART)
     other = leave("b", PART, REST)
-    table = schema.read(other / folder.RESULTS)
+    table = schema.read_rows(other / folder.RESULTS)
     place = table.schema.get_field_index("engines")
     other_engine = table.set_column(place, table.schema.field(place), [[["jax"]] * table.num_rows])
     schema.write(other_engine, other / folder.RESULTS)
@@ -175,7 +175,7 @@ def test_years_in_which_scenarios_happen_another_number_of_times_are_refused(
 def test_points_of_several_versions_of_a_model_are_refused(leave, quorisk):
     leave("a", PART)
     other = leave("b", PART, "--set=rates.broker_crash=2.0")
-    older = [row | {"model_version": 0} for row in schema.read(other / folder.RESULTS).to_pylist()]
+    older = [row | {"model_version": 0} for row in schema.read_rows(other / folder.RESULTS).to_pylist()]
     write(pa.Table.from_pylist(older, schema=schema.SCHEMA), other / folder.RESULTS)
     assert quorisk("merge", "a", "b", "--out", "c") == (2, "", "error: b: model_version is 2 in a and 0 here\n")
 

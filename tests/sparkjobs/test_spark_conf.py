@@ -3,7 +3,7 @@
 import pytest
 
 from quorisk.kernels.errors import ConfigError
-from quorisk.sparkjobs.spark_conf import LOCAL_MASTER, check, configuration, given, is_loopback
+from quorisk.sparkjobs.spark_conf import LOCAL_MASTER, checked, configuration, given, is_loopback
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def test_sockets_that_run_code_are_in_the_private_folder_and_only_there(tmp_path
 def test_a_driver_somewhere_in_the_cluster_is_refused(defaults):
     defaults("spark.submit.deployMode cluster\n")
     with pytest.raises(ConfigError, match=r"^spark.submit.deployMode = cluster: [^\n]*; use client$"):
-        check(None, [])
+        checked(None, [])
 
 
 @pytest.mark.parametrize(

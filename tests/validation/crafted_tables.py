@@ -105,7 +105,7 @@ def tables(count: int, seed: int) -> Check:
     counts: Counter[str] = Counter()
     with TemporaryDirectory() as temporary, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of what NumPy cannot divide
-        source = schema.read(small_sweep(Path(temporary, "out")) / sweeps.RESULTS).to_pylist()
+        source = schema.read_rows(small_sweep(Path(temporary, "out")) / sweeps.RESULTS).to_pylist()
         path = Path(temporary, sweeps.RESULTS)
         for number in range(count):
             chance = random.Random(f"{seed} {number}")

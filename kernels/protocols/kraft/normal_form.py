@@ -113,7 +113,7 @@ def first_after_kept_offsets(state, fetches):
     return found | union(state.offsets & (spread((ends >> 1) & ROW) * ROW))
 
 
-def told(state):
+def told_values(state):
     """The sets of acknowledged, refused, consumed and sent values, a row each, in this order."""
     return state.pos_acked | state.neg_acked << WIDTH | state.consumed << (2 * WIDTH) | state.sent << (3 * WIDTH)
 
@@ -125,7 +125,7 @@ def alike(state, fetches, later):
     branches = several(state.offsets) != 0
     differing = state.value_epochs ^ (state.value_epochs >> (WIDTH * later))
     apart = (first >> later) | where(branches, gathered(nonempty(differing)), 0)
-    for values in (state.logs, state.unflushed, fetches.records, told(state)):
+    for values in (state.logs, state.unflushed, fetches.records, told_values(state)):
         apart |= union(values ^ (values >> later))
     adjoining = union(state.offsets & (state.offsets >> (WIDTH + later)))
     return adjoining & ~apart & (ALL_VALUES >> later)
@@ -160,7 +160,7 @@ def without(state, fetches, v, merged):
         known = word & _REACHED
         peers.append(where((holders >> (WIDTH * b)) & 1, word ^ known ^ without_row(known, o), word))
     leading = state.fetchers & ((state.leaders & gathered(holders)) * EVERY_ROW)
-    sets = without_column(told(state), v)
+    sets = without_column(told_values(state), v)
     state = state._replace(
         logs=without_column(state.logs, v),
         unflushed=without_column(state.unflushed, v),

@@ -114,13 +114,13 @@ def is_news(state, i, j):
     return lags | (state.term[j] < state.term[i]) | (state.role[j] == CANDIDATE)
 
 
-def told(state, params):
+def already_sent(state, params):
     """The pairs in which the first server has sent the second the request that it would send it now."""
     bag = state.messages.append_requests
     return pairs_of(bag, AppendRequest, lambda m: joined(m) == joined(append_request(state, m.source, m.dest)))
 
 
-@each(SERVERS, SERVERS, given=told)
+@each(SERVERS, SERVERS, given=already_sent)
 def append_entries_enabled(state, params, i, j, known):
     return only_if((state.role[i] == LEADER) & (i != j), _may_tell, state, params, i, j, known)
 

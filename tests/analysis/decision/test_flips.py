@@ -41,7 +41,7 @@ def chosen(rows, target):
 
 def test_each_flip_that_is_told_is_one_on_both_of_its_sides():
     rows = choose.of(year([20, 30, 40, 10, 1, 200, 9, 4, 3, 0, 0, 5]).frame, text.ANY_LOSS)
-    said = flips.told(rows, designs(rows), 1.0)
+    said = flips.sentences(rows, designs(rows), 1.0)
     now, found = chosen(rows, 1.0), 0
     for line in said:
         told = re.fullmatch(r'With "(\w+)" ([\d.]+) times as often: (.*); with ([\d.]+), still .*\.', line)
@@ -67,7 +67,9 @@ def test_each_flip_that_is_told_is_one_on_both_of_its_sides():
 def test_that_no_scenario_changes_the_choice_is_told():
     rows = choose.of(year([0] * 12, target=0.5).frame, text.ANY_LOSS)
     rare = rows.assign(high=rows["high"] / 1e6)
-    assert flips.told(rare, designs(rare), 0.5) == ["Any one scenario 100 times more or less often: still WQ 3, AQ 3."]
+    assert flips.sentences(rare, designs(rare), 0.5) == [
+        "Any one scenario 100 times more or less often: still WQ 3, AQ 3."
+    ]
 
 
 def test_switches_at_their_defaults_are_named_where_nothing_else_is():

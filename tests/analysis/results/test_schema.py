@@ -16,7 +16,7 @@ from quorisk.analysis.results.frame import frame as frame_of
 from quorisk.analysis.results.schema import Identity
 from quorisk.analysis.statistics import intervals, sequential
 from quorisk.analysis.statistics.intervals import clopper_pearson
-from quorisk.kernels.engines.tally import first_exposed, first_met, num_columns, read
+from quorisk.kernels.engines.tally import first_exposed, first_met, num_columns, tally_of
 from quorisk.kernels.errors import ResultError
 from quorisk.kernels.model import LOST, fault_kinds
 from quorisk.kernels.protocols.bookkeeper import MODEL as BOOKKEEPER
@@ -33,7 +33,7 @@ def row(first_run=0, num_runs=10, wall_s=0.5, **identity):
     """A row whose columns all differ: num_runs completed runs, and numbers made up for the rest."""
     sums = [100 * first_run + 3 * column for column in range(num_columns(MODEL))]
     sums[:5] = [num_runs, 0, 0, 0, 0]
-    return schema.row(IDENTITY._replace(**identity), MODEL, first_run, read(MODEL, sums), "numba", wall_s)
+    return schema.row(IDENTITY._replace(**identity), MODEL, first_run, tally_of(MODEL, sums), "numba", wall_s)
 
 
 def table(*rows):
@@ -85,7 +85,7 @@ def test_what_losses_met_and_how_long_exposures_lasted_add_up():
         for place, value in enumerate(exposed):
             sums[first_exposed(BOOKKEEPER) + place] = value
         identity = IDENTITY._replace(protocol="bookkeeper")
-        return schema.row(identity, BOOKKEEPER, first_run, read(BOOKKEEPER, sums), "numba", 0.5)
+        return schema.row(identity, BOOKKEEPER, first_run, tally_of(BOOKKEEPER, sums), "numba", 0.5)
 
     kinds = fault_kinds(BOOKKEEPER)
     lost = 1 << kinds.index("lost bookie")
@@ -161,9 +161,9 @@ def test_sums_of_more_digits_than_64_bits_or_python_decimals_have_are_exact():
 def test_parquet_keeps_everything(tmp_path):
     path = tmp_path / "results.parquet"
     write(made_up([3, 0], model__keys=[1, 2]), path)
-    given = schema.read(path)
+    given = schema.read_rows(path)
     schema.write(given, path)
-    again = schema.read(path)
+    again = schema.read_rows(path)
     assert again.schema.equals(schema.SCHEMA, check_metadata=True)
     assert again.select(schema.REPRODUCIBLE).equals(given.select(schema.REPRODUCIBLE))
     assert again["wall_s"].to_pylist() == [None, None]  # no part of a table that is to be the same everywhere
@@ -200,10 +200,10 @@ def exposed(ticks):
 def test_rows_that_contradict_themselves_are_refused(tmp_path, changed, said):
     path = tmp_path / "results.parquet"
     write(made_up([3]), path)
-    [row] = schema.read(path).to_pylist()
+    [row] = schema.read_rows(path).to_pylist()
     schema.write(pa.Table.from_pylist([row | changed], schema=schema.SCHEMA), path)
     with pytest.raises(ResultError, match=rf"results\.parquet: not what a sweep writes: row 1: .*{said}"):
-        schema.read(path)
+        schema.read_rows(path)
 
 
 def test_no_bit_of_a_file_flips_unnoticed(tmp_path):
@@ -217,7 +217,7 @@ def test_no_bit_of_a_file_flips_unnoticed(tmp_path):
         flipped[at // 8] ^= 1 << at % 8
         path.write_bytes(flipped)
         with pytest.raises(ResultError, match=r"results\.parquet: "):
-            schema.read(path)
+            schema.read_rows(path)
 
 
 def test_a_sealed_file_that_parquet_cannot_decode_is_refused(tmp_path):
@@ -230,7 +230,7 @@ def test_a_sealed_file_that_parquet_cannot_decode_is_refused(tmp_path):
         flipped[chance.randrange(described, len(whole) - 8)] ^= 1 << chance.randrange(8)
         path.write_bytes(sealed.sealed(bytes(flipped)))
         with suppress(ResultError):  # and nothing else
-            schema.read(path)  # as some bits mean nothing
+            schema.read_rows(path)  # as some bits mean nothing
             continue
         refused += 1
     assert refused > 100
@@ -240,10 +240,10 @@ def test_other_files_are_no_results(tmp_path):
     path = tmp_path / "results.parquet"
     path.write_text("not Parquet")
     with pytest.raises(ResultError, match="damaged, or not written by"):
-        schema.read(path)
+        schema.read_rows(path)
     sealed.write(pa.table({"point_id": ["x"]}), path)
     with pytest.raises(ResultError, match="not a table of Quorisk results"):
-        schema.read(path)
+        schema.read_rows(path)
 
 
 def test_a_frame_has_a_row_for_each_invariant_and_for_any_loss():
