@@ -160,10 +160,11 @@ TABLE = {
 
 
 def main() -> None:
-    """Prints how likely a failover is to lose something, with the standard error that it is known to."""
+    """Prints how likely a failover is to lose something, and 95 % each way."""
     for name, (rates, runs, entries, inflight, warm_up) in TABLE.items():
         lossy, _ = losses(11, runs, rates, entries, inflight, warm_up)
-        print(f"{name:40} {lossy:6,} of {runs:10,}: {lossy / runs:.3g}, +- {math.sqrt(lossy) / runs:.2g}", flush=True)
+        said = f"{lossy / runs:.3g} +- {1.96 * math.sqrt(lossy) / runs:.2g}" if lossy else f"< {3 / runs:.2g}"
+        print(f"{name:40} {lossy:6,} of {runs:10,}: {said}", flush=True)
 
 
 if __name__ == "__main__":
