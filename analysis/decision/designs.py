@@ -181,9 +181,8 @@ class Design(NamedTuple):
                 said.append(f"at most {numbers.short(most)} minutes a year without writes")
         for promised in _PROMISED:
             if least := at.get(f"wants_{promised}", 0):
-                said.append(
-                    self._said(promised, least) if promised in _LOST else f"at least {self._said(promised, least)}"
-                )
+                counted = self._counted(promised, least)
+                said.append(f"survival of the loss of {counted}" if promised in _LOST else f"at least {counted}")
         return said
 
     def shortfalls(self) -> list[str]:
@@ -213,16 +212,16 @@ class Design(NamedTuple):
                 yield "writes", f"{known} a year without writes"
         for promised in _PROMISED:
             if (has := at.get(promised, 0)) < at.get(f"wants_{promised}", 0):
-                yield promised, self._said(promised, has)
+                counted = self._counted(promised, has)
+                yield promised, f"survives the loss of {counted}" if promised in _LOST else counted
 
-    def _said(self, promised: str, number: int) -> str:
+    def _counted(self, promised: str, number: int) -> str:
         """A number of promised things in words, nodes and zones by the file's word for them."""
         one, more = _PROMISED[promised]
         if promised in _LOST:
             one = self.worst.get(f"wants_{one}", one)
             more = f"{one}s"
-        count = numbers.counted(number, one, more) if number else f"no {one}"
-        return f"survives the loss of {count}" if promised in _LOST else count
+        return numbers.counted(number, one, more) if number else f"no {one}"
 
     def verdict(self, target: float) -> str:
         """Returns MEETS if its targets are met, that on losses under all faults; FAILS if it surely misses one."""

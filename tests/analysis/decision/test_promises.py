@@ -222,7 +222,7 @@ def test_what_is_to_be_survived_is_said_in_the_protocols_own_words(tmp_path, mon
     ]
     row = with_promises(pd.DataFrame(points), experiment).iloc[0].to_dict()
     design = Design("", [row], row | {"nodes": 0})
-    assert f"survives the loss of {said}" in design.wanted()
+    assert f"survival of the loss of {said}" in design.wanted()
     assert f"survives the loss of no {said[2:].removesuffix('s')}" in design.shortfalls()
 
 

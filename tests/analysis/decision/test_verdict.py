@@ -391,11 +391,11 @@ def test_the_headline_names_all_targets_that_designs_are_held_to():
     rows = rows.assign(**{f"write_p99_{end}ms": np.where(fast, 5.0, 30.0) for end in ("", "low_", "high_")})
     rows = rows.assign(wants_write_p99_ms=20.0, nodes=1, wants_nodes=1, zones=0, wants_zones=0)
     headline, said, _ = recommend(rows)
-    goals = "losses of at most 10 a year, p99 of a write at most 20 ms, survives the loss of 1 node"
+    goals = "losses of at most 10 a year, p99 of a write at most 20 ms, survival of the loss of 1 node"
     assert headline == "Run design 0."
     assert said[1] == f"The other design does not meet the targets: {goals}."
     html = " ".join(report(rows, [], Provenance("", "", [])).split())
-    assert "Losses a year, together with the other targets: p99 of a write at most 20 ms, survives the loss" in html
+    assert "Losses a year, together with the other targets: p99 of a write at most 20 ms, survival of the loss" in html
 
 
 def test_what_is_wanted_beside_losses_decides_too():
