@@ -220,7 +220,8 @@ def _build(document: Mapping[str, Any], path: str, overrides: Sequence[str], one
         picked=picked,
     )
     _check_only(experiment)
-    tables.check(experiment)
+    for check in tables.checks(experiment.tables):
+        check(experiment)
     if model.name in registry.foreign():
         for at in (points[0], points[-1]):
             declared.check_walks(model, model.make_params(at.point.values))

@@ -1,12 +1,9 @@
 """Tables of an experiment file that runs do not depend on: each is read by a module of its own, if it is there."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from quorisk.analysis.experiment.config import Experiment
+from typing import Any
 
 READERS: Mapping[str, str] = {
     "cost": "quorisk.analysis.decision.cost_table",
@@ -32,9 +29,8 @@ def files(document: Mapping[str, Any]) -> list[str]:
     return [file for module, table in modules if hasattr(module, "files") for file in module.files(table)]
 
 
-def check(experiment: "Experiment") -> None:
-    """Raises ConfigError if a table does not agree with the rest of its file."""
-    for name in experiment.tables:
-        module = import_module(READERS[name])
-        if hasattr(module, "check"):
-            module.check(experiment)
+def checks(names: Iterable[str]) -> list[Callable[[Any], None]]:
+    """Returns `check(experiment)` of the modules of these tables that have it; it raises ConfigError if the table does
+    not agree with the rest of its file."""
+    modules = (import_module(READERS[name]) for name in names)
+    return [module.check for module in modules if hasattr(module, "check")]
