@@ -115,6 +115,10 @@ def varied(changed: Changed, options: Sequence[str]) -> tuple[Experiment, list[s
     keys = [find(name, known).name for name in names]
     if len(set(keys)) < len(keys):
         raise ConfigError(f" {options[-1]}: give each key once, with all of its values", "vary")
+    for option, key in zip(options, keys, strict=True):
+        left = len({point.varied[key] for point in experiment.points})
+        if left < option.count(",") + 1:
+            raise ConfigError(f" {option}: {left} of its values left, as grid.where has none of the others", "vary")
     return experiment, keys
 
 
