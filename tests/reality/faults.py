@@ -159,3 +159,22 @@ def followers_restart_and_the_leader_loses_power(
     start([machine for machine in cluster.machines if not machine.runs()])
     within(60.0, cluster.whole)
     return instant
+
+
+def disk_is_lost_while_others_are_away(cluster: Any, load: Load, rng: Random, away_s: float) -> float:
+    """All servers but one are cut off for so long. Then that one loses its disk for good, and the writer dies with it,
+    and with what it had not sent; the others start again."""
+    lost, *away = rng.sample(cluster.machines[:3], 3)
+    for machine in away:
+        machine.plug(up=False)
+    time.sleep(away_s)
+    instant = time.time()
+    load.stop()
+    cluster.writer_dies()
+    for machine in (lost, *away):
+        machine.kill()
+    lost.new_disk()
+    for machine in away:
+        machine.plug(up=True)
+    start(away)
+    return instant

@@ -12,7 +12,7 @@ import org.apache.bookkeeper.conf.ClientConfiguration;
  * <pre>
  * create            makes a ledger, and writes to it from then on:    create ID, or create failed
  * add NUMBER TEXT   adds TEXT as an entry:                            added NUMBER, or failed NUMBER
- * read              another client recovers it and reads all of it:   entry TEXT ..., then read COUNT, or read failed.
+ * read ID           another client recovers that and reads all of it:   entry TEXT ..., then read COUNT, or read failed.
  *                   What all bookies say they have not is left out
  * </pre>
  */
@@ -44,8 +44,7 @@ public class Ledger {
                 ledger.asyncAddEntry(words[2].getBytes(), (code, of, entry, number) ->
                         say((code == BKException.Code.OK ? "added " : "failed ") + number), words[1]);
             } else {
-                long id = ledger.getId();
-                new Thread(() -> read(settings, id)).start();
+                new Thread(() -> read(settings, Long.parseLong(words[1]))).start();
             }
         }
     }

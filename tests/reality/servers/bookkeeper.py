@@ -101,6 +101,11 @@ class BookKeeper(Cluster):
         )
         threading.Thread(target=self._listens, daemon=True).start()
 
+    def writer_dies(self) -> None:
+        """The client that writes is gone, with all that it had not sent; reading starts another one."""
+        self._client.kill()
+        self._client.wait()
+
     def _listens(self) -> None:
         assert self._client.stdout is not None
         for line in self._client.stdout:
@@ -118,7 +123,8 @@ class BookKeeper(Cluster):
 
     def make_log(self) -> bool:
         self._says("create")
-        return self._answers.get(timeout=PATIENCE_S)[1].isdigit()
+        self._ledger = self._answers.get(timeout=PATIENCE_S)[1]
+        return self._ledger.isdigit()
 
     def renew(self) -> bool:
         return within(PATIENCE_S, self.make_log)
@@ -135,7 +141,9 @@ class BookKeeper(Cluster):
     def read_all(self) -> Reading:
         """A client recovers the ledger, which fences its writer, and reads it to its end."""
         with self._reading:
-            self._says("read")
+            if self._client.poll() is not None:
+                self._start_client()
+            self._says(f"read {self._ledger}")
             messages: list[bytes] = []
             while (answer := self._answers.get(timeout=PATIENCE_S))[0] == "entry":
                 messages.append(answer[1].encode())
