@@ -138,7 +138,7 @@ def _head(experiment: Experiment, point: GridPoint, is_lost: bool, hopeless: Too
         hopeless.add(point.scenario, sizes)
         return None
     if is_lost and not (weighed and weighed.solved.leaves <= _CERTAIN * weighed.solved.lost):
-        weighed = weigh(alone, MEMORY, certain=_CERTAIN)
+        weighed = weigh(alone, MEMORY, certain=_CERTAIN)  # again, with more room, as too much was left open
     is_open = weighed is None or not weighed.solved.lost or weighed.solved.leaves > _OPEN * weighed.solved.lost
     return None if is_open else weighed
 

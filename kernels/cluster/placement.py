@@ -265,6 +265,8 @@ def filled(allowed: Sequence[int], ensemble: int, sizes: Sequence[int]) -> list[
 
 
 def _ring_thin(state: Sequence[int], spans: Sequence[Sequence[int]], kinds: Units, kind: int) -> float:
+    """The chance that an entry of a kind, with few copies yet, is newly lost in this state of a ring: the mean over its
+    write sets, which are `spans` of positions. Kind 0 is of whole ledgers."""
     if kind == 0:
         return 0.0
     counts = [([state[i] for i in span].count(NEW), [state[i] for i in span].count(OLD)) for span in spans]

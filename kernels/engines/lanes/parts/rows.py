@@ -110,7 +110,7 @@ def write_rows(builder: Any, scratch: Any, rows: Any, columns: Sequence[Any], ru
         one = value if isinstance(value, ir.Constant) else builder.load(of_lane(value), typ=element)
         one = builder.extract_element(one, lane) if isinstance(value, ir.Constant) else one
         builder.store(_word(builder, one), builder.gep(rows, [builder.add(first, constant(I64, i))], source_etype=I64))
-    remaining = builder.and_(left, builder.sub(left, constant(I64, 1)))
+    remaining = builder.and_(left, builder.sub(left, constant(I64, 1)))  # without the lane just written, the lowest
     left.add_incoming(ended, start)
     left.add_incoming(remaining, builder.block)
     builder.cbranch(builder.icmp_unsigned("!=", remaining, constant(I64, 0)), loop, after)
