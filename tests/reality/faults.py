@@ -163,7 +163,7 @@ def followers_restart_and_the_leader_loses_power(
 
 def disk_is_lost_while_others_are_away(cluster: Any, load: Load, rng: Random, away_s: float) -> float:
     """All servers but one are cut off for so long. Then that one loses its disk for good, and the writer dies with it,
-    and with what it had not sent; the others start again."""
+    and with what it had not sent; the others start again, and a spare one does."""
     lost, *away = rng.sample(cluster.machines[:3], 3)
     for machine in away:
         machine.plug(up=False)
@@ -176,5 +176,5 @@ def disk_is_lost_while_others_are_away(cluster: Any, load: Load, rng: Random, aw
     lost.new_disk()
     for machine in away:
         machine.plug(up=True)
-    start(away)
+    start([*away, cluster.machines[-1]])
     return instant

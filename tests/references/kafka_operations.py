@@ -220,7 +220,7 @@ DESIGNS = {
 def main(runs: int = 400_000) -> None:
     """Prints the table of docs/kafka.md: P(anything acknowledged is lost) given the event, and 95 % each way."""
     for design, (min_isr, elr, unclean, acks1) in DESIGNS.items():
-        chosen = {"min_isr": min_isr, "elr": elr, "unclean": unclean, "acks1": acks1}
+        chosen: dict[str, Any] = {"min_isr": min_isr, "elr": elr, "unclean": unclean, "acks1": acks1}
         for column, event in COLUMNS.items():
             found, _, _ = lost(Setting(**(COMMON | NO_FAULT | event | chosen)), runs, 17)
             half = 1.96 * (found * (runs - found) / runs) ** 0.5 / runs

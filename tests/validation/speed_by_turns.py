@@ -28,6 +28,7 @@ def experiment_of(given: str) -> Experiment:
     """A protocol's experiment of `quorisk bench`, with keys of its model changed: PROTOCOL:KEY=VALUE:KEY=VALUE."""
     protocol, *changed = given.split(":")
     tables = registry.cases(protocol).bench
+    assert tables is not None
     model = {**tables["model"], **tomllib.loads("\n".join(changed))}
     return config.build({"protocol": protocol, **tables, "model": model}, f"bench of {given}")
 

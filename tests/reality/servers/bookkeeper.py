@@ -1,7 +1,8 @@
 """BookKeeper: three bookies and ZooKeeper, a machine each, and a ledger on all three bookies.
 
-Settings: `ack_quorum`, and `bookie`, BookKeeper's own settings of a bookie. A ledger is written by BookKeeper's own
-client, Ledger.java, and is read by another one, which recovers it first.
+Settings: `ack_quorum`, `bookie`, BookKeeper's own settings of a bookie, and `spare`: one more bookie, the last machine,
+which a fault may start. A ledger is written by BookKeeper's own client, Ledger.java, and is read by another one, which
+recovers it first.
 """
 
 import queue
@@ -41,10 +42,10 @@ COMMON = {
 class BookKeeper(Cluster):
     """Three bookies, ZooKeeper, and a ledger whose entries all three have."""
 
-    servers = BOOKIES + 1
     in_a_room = 5
 
     def __init__(self, root: Path, experiment: "Experiment") -> None:
+        self.servers = BOOKIES + 1 + experiment.settings.get("spare", 0)
         super().__init__(root, experiment)
         self._adds: dict[int, Future[None]] = {}
         self._answers: queue.Queue[list[str]] = queue.Queue()
@@ -69,7 +70,7 @@ class BookKeeper(Cluster):
         file.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
 
     def begin(self, rng: Random) -> None:
-        """ZooKeeper starts and is told of a new cluster; then bookies and the client that writes do."""
+        """ZooKeeper starts and is told of a new cluster; then three bookies and the client that writes do."""
         self.machines[ZOOKEEPER].start()
         if not within(PATIENCE_S, self._format):
             raise RuntimeError("ZooKeeper does not come up")
