@@ -9,6 +9,7 @@ from quorisk.kernels.protocols.bookkeeper.layout import (
     MAX_FRAGMENTS,
     ROW,
     ROWS,
+    any_row,
     current_ensemble,
     entries_up_to,
     entry_row,
@@ -104,19 +105,36 @@ def spread_entries(params, confirmed):
     return spread
 
 
-def reached_entries(params, confirmed):
-    """Bit e - 1: AckQuorum bookies confirmed entry e, of at least `ack_racks` racks."""
+def confirmed_entries(confirmed, quorum):
+    """Bit e - 1: so many bookies confirmed entry e."""
     reached = 0
     for i in range(MAX_ENTRIES):
-        reached |= where(popcount((confirmed >> (6 * i)) & ROW) >= params.ack_quorum, 1 << i, 0)
+        reached |= where(popcount((confirmed >> (6 * i)) & ROW) >= quorum, 1 << i, 0)
+    return reached
+
+
+def reached_entries(params, confirmed):
+    """Bit e - 1: AckQuorum bookies confirmed entry e, of at least `ack_racks` racks."""
     spread = when(params.ack_racks != 0, spread_entries, params, confirmed)
-    return reached & where(params.ack_racks != 0, spread, -1)
+    return confirmed_entries(confirmed, params.ack_quorum) & where(params.ack_racks != 0, spread, -1)
 
 
 def contiguous_entry(reached, start):
     """MaxContiguousConfirmedEntry, counted on from `start`."""
     contiguous = reached | ((1 << start) - 1)
     return popcount(contiguous & ~(contiguous + 1))  # trailing ones
+
+
+def last_done(params, client):
+    """The last entry that a client is done with, as with all before it: the LAC or, with `guaranteed_write_quorum`, the
+    last add fully replicated. All that it pushed after that is pending then."""
+    return where(params.guaranteed_write_quorum, client.lap - popcount(client.pending), client.lac)
+
+
+def replicated_entries(params, client, confirmed):
+    """The rows of the entries that WriteQuorum bookies confirmed, as they did all before."""
+    start = where(params.literal, 0, last_done(params, client))
+    return entries_up_to(contiguous_entry(confirmed_entries(confirmed, params.write_quorum), start))
 
 
 def without_ops(params, client, rows):
@@ -144,6 +162,8 @@ def receive_add_confirmed(params, client, response, changing=0):
     done = 0
     for i in range(MAX_ENTRIES):
         done |= where(((reached >> i) & 1) & (i < lac), ROW << (6 * i), 0)
+    guaranteed = params.guaranteed_write_quorum != 0
+    done = where(guaranteed, when(guaranteed, replicated_entries, params, client, confirmed), done)
     return without_ops(params, client, done)._replace(
         confirmed=confirmed, lac=lac, responses=processed(client.responses, 1 << response)
     )
@@ -176,11 +196,17 @@ def blocking_bookies(params, client):
     return failed
 
 
+def pinned_bookies(params, client):
+    """PinnedBookies: those that confirmed an entry which is acknowledged and still pending."""
+    return any_row(client.confirmed & entries_up_to(client.lac) & ~entries_up_to(last_done(params, client)))
+
+
 def failed_bookies(params, client):
     """FailedBookies: the bookies that an ensemble change replaces."""
     blocking = when(params.delay_ensemble_change != 0, blocking_bookies, params, client)
     failed = where(params.delay_ensemble_change != 0, blocking, timed_out(client))
-    return failed & current_ensemble(client.fragments)
+    pinned = when(params.guaranteed_write_quorum != 0, pinned_bookies, params, client)
+    return failed & current_ensemble(client.fragments) & ~pinned
 
 
 def can_change_ensemble(state, params, client):
@@ -201,7 +227,7 @@ def change_ensemble(state, params, client, unsets=1):
     old, ensemble = client.fragments, current_list(client.fragments)
     failed = failed_bookies(params, client)
     new = select_ensemble(state, params, ensemble, failed)
-    first = client.lac + 1
+    first = last_done(params, client) + 1
     in_place = first == (old.first_ids & 7)
     fragments = where(in_place, with_ensemble_at(old, 0, new), append_fragment(old, new, first))
     stay = when(params.striped != 0, untouched_ops, client, write_sets(params, new))
@@ -241,9 +267,9 @@ def resendable_ops(params, client):
 
 def sent_ops(params, client):
     """Pending ops that were sent with the same LAC to a bookie that they would go to again: bit 6(e - 1)."""
-    sent = 0
+    sent, done = 0, last_done(params, client)
     for i in range(MAX_ENTRIES):
-        again = add_requests_to(client.requests.sent, i + 1, client.lac) & new_bookies(params, client, i + 1)
+        again = add_requests_to(client.requests.sent, i + 1, done) & new_bookies(params, client, i + 1)
         sent |= where(again != 0, 1 << (6 * i), 0)
     return sent
 
@@ -255,13 +281,13 @@ def new_bookies(params, client, entry):
 
 def resend_pending_add_op(state, params, client, entry, lost):
     """ResendPendingAddOp: to the bookies that are new; the op then is of the current fragment."""
-    requests = send_requests(state, client, entry, new_bookies(params, client, entry), lost)
+    requests = send_requests(state, params, client, entry, new_bookies(params, client, entry), lost)
     row = ROW << (6 * (entry - 1))
     rest = client._replace(op_fragments=client.op_fragments & ~row, op_ensembles=client.op_ensembles & ~row)
     return with_left(params, add_pending(params, rest, entry))._replace(requests=requests)
 
 
-def send_requests(state, client, entry, bookies, lost):
+def send_requests(state, params, client, entry, bookies, lost):
     """SendMessagesToEnsemble of GetAddEntryRequests."""
-    unheard = surely_lost(state, bookies, lost)
-    return send(client.requests, add_requests(entry, client.lac, bookies), add_requests(entry, client.lac, unheard))
+    unheard, done = surely_lost(state, bookies, lost), last_done(params, client)
+    return send(client.requests, add_requests(entry, done, bookies), add_requests(entry, done, unheard))

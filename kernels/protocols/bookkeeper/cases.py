@@ -15,6 +15,7 @@ _TOGETHER = {"lost_together": True, "max_lost": 4, "racks": 2, "max_empty_restar
 _OUTAGES = {"max_outages": 2, "max_rack_outages": 2, "racks": 2, "p_lost_in_outage": 0.3, "p_lost_in_rack_outage": 0.6}
 _PARTIAL = {"max_unclean_restarts": 1, "max_partial_losses": 1, "p_lost_entry": 0.4}
 _DELAYED = {"delay_ensemble_change": True, "ack_quorum": 1, "message_loss": 0.2}
+_GUARANTEED = {"guaranteed_write_quorum": True, "ack_quorum": 1, "message_loss": 0.2}
 _ENFORCED = {"enforce_min_racks_per_write_quorum": True, "enforce_min_fault_domains_for_write": True, "racks": 2}
 _SOME_FAULTS = _SLOW_CLOSE | dict.fromkeys(
     (
@@ -55,6 +56,8 @@ CASES = Cases(
         | _DELAYED
         | {"bookies": 4, "entries": 2, "inflight": 2, "max_steps": 60, "rates": _SOME_FAULTS},
         _PAIR | _FAULTS | _DELAYED | _ENFORCED | {"bookies": 4, "write_quorum": 3, "max_steps": 60, "rates": {}},
+        _PAIR | _GUARANTEED | {"bookies": 4, "entries": 2, "inflight": 2, "rates": _SLOW_CLOSE},
+        _STRIPED | _FAULTS | _GUARANTEED | {"max_steps": 60, "rates": _SOME_FAULTS},
         _PAIR | _PARTIAL | {"journal_write": False, "damaged_reads_unknown": False, "max_steps": 60, "rates": {}},
     ),
     walks=(
@@ -74,6 +77,7 @@ CASES = Cases(
         _LARGE | _FAULTS | {"bookies": 6, "ensemble_size": 5, "write_quorum": 3, "entries": 4, "inflight": 4},
         _LARGE | {"bookies": 6, "ensemble_size": 4, "write_quorum": 2, "callbacks_after_unset": False},
         _LARGE | _FAULTS | _PARTIAL | {"max_outages": 1, "journal_sync": False},
+        _LARGE | _FAULTS | _OUTAGES | {"bookies": 6, "guaranteed_write_quorum": True},
     ),
     rarely=(
         *("client_closes_ledger_success", "client_closes_ledger_fail", "client_receives_add_fenced_response"),

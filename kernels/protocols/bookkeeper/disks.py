@@ -6,7 +6,7 @@ and disk are the same with the journal's default settings.
 
 from quorisk.kernels.ops import where
 from quorisk.kernels.protocols.bookkeeper.layout import EVERY_ROW, MAX_BOOKIES
-from quorisk.kernels.protocols.bookkeeper.slots import with_slot_field
+from quorisk.kernels.protocols.bookkeeper.slots import slot_field, with_slot_field
 
 
 def lacs_of(bookies):
@@ -28,7 +28,9 @@ def store(state, params, entries):
 
 
 def note_lac(state, params, bookie, lac):
-    """A bookie hears of a LAC."""
+    """A bookie hears of a LAC or, with `guaranteed_write_quorum`, of the last add fully replicated: the latest."""
+    known = slot_field(state.b_lac, bookie)
+    lac = where((params.guaranteed_write_quorum != 0) & (known > lac), known, lac)
     lacs = with_slot_field(state.b_lac, bookie, lac)
     changed = where(params.entries_are_durable, 0, lacs ^ state.b_lac)
     return state._replace(b_lac=lacs, b_unflushed_lacs=state.b_unflushed_lacs ^ changed)

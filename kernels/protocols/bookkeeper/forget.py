@@ -5,6 +5,7 @@ is then as likely as before.
 """
 
 from quorisk.kernels.ops import where
+from quorisk.kernels.protocols.bookkeeper.adding import last_done
 from quorisk.kernels.protocols.bookkeeper.layout import (
     EVERY_SLOT_ROW,
     NO_FRAGMENTS,
@@ -73,8 +74,8 @@ def client_without(client, params, goes_on, times_out, changing=0):
         requests=NO_MESSAGES._replace(on_way=client.requests.on_way),
         responses=NO_MESSAGES._replace(sent=where(client.requests.on_way == 0, 0, answered)),
     )
-    # an acknowledged entry needs no more confirmations; those of the last entry hold up no other's either
-    acknowledged = where(intended, entries_up_to(client.lac), 0)
+    # an entry that is done with needs no more confirmations; those of the last entry hold up no other's either
+    acknowledged = where(intended, entries_up_to(last_done(params, client)), 0)
     last = ROW << (6 * (params.entries - 1))
     waits = where(times_out, -1, 0)
     confirmed = client._replace(

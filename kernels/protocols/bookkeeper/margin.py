@@ -30,7 +30,7 @@ def most(params):
     """The bookies that may be lost; 0 if data is lost in other ways as well."""
     restarts = params.max_empty_restarts + params.max_unclean_restarts + params.max_partial_losses
     outages = params.max_outages + params.max_rack_outages + params.pairs + params.triples
-    others = restarts or outages or params.striped
+    others = restarts or outages or params.striped or params.guaranteed_write_quorum
     return 0 if others else params.bookies.bit_count()
 
 

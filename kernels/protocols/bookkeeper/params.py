@@ -40,6 +40,7 @@ class Params(NamedTuple):
     strict_negative_reads: int
     close_checks_version: int
     delay_ensemble_change: int
+    guaranteed_write_quorum: int
     early_callbacks: int  # callbacks_after_unset is off, and there are positions that an entry does not go to
     fence_on_unclean_shutdown: int
     limbo_on_unclean_shutdown: int
@@ -118,6 +119,13 @@ PARAMETERS = (
     switch(
         "delay_ensemble_change",
         "delayEnsembleChange: a bookie is replaced only if an entry cannot reach its ack quorum without it",
+        default=False,
+        later=True,
+    ),
+    switch(
+        "guaranteed_write_quorum",
+        "proposed, in no release: a client resends an acknowledged entry until its write quorum has it, and closes the "
+        "ledger after that",
         default=False,
         later=True,
     ),
@@ -233,6 +241,18 @@ CONDITIONS = (
         "ensemble_size",
         f"at most {MAX_LIST} if it is not the write quorum",
         lambda v: v["ensemble_size"] in (v["write_quorum"], *range(MAX_LIST + 1)),
+    ),
+    Condition(
+        "guaranteed_write_quorum",
+        "false with delay_ensemble_change, which leaves entries below it",
+        lambda v: not (v["guaranteed_write_quorum"] and v["delay_ensemble_change"]),
+    ),
+    Condition(
+        "guaranteed_write_quorum",
+        "false with callbacks_after_unset off if ensemble_size is not the write quorum",
+        lambda v: (
+            not v["guaranteed_write_quorum"] or v["callbacks_after_unset"] or v["ensemble_size"] == v["write_quorum"]
+        ),
     ),
     Condition("inflight", "at most entries", lambda v: v["inflight"] <= v["entries"]),
     Condition(

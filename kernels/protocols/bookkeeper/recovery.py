@@ -121,7 +121,8 @@ def client_writes_back_entry(state, params, slot, lost):
     """Each client that recovers writes back the next entry that it has read."""
     client = recoverer(state, slot)
     entry, bookies = first_write_back(params, client)
-    return with_recoverer(state, slot, client._replace(requests=send_requests(state, client, entry, bookies, lost)))
+    requests = send_requests(state, params, client, entry, bookies, lost)
+    return with_recoverer(state, slot, client._replace(requests=requests))
 
 
 def receivable_confirms_of(state, params, slot):

@@ -64,7 +64,7 @@ def client_sends_add_entry_requests(state, params, instance, lost):
     """The writer sends its next entry, while it has one and may have another in flight."""
     writer = state.writer
     entry = writer.lap + 1
-    requests = send_requests(state, writer, entry, next_write_set(params, writer), lost)
+    requests = send_requests(state, params, writer, entry, next_write_set(params, writer), lost)
     return state._replace(writer=add_pending(params, writer, entry)._replace(lap=entry, requests=requests))
 
 
@@ -141,7 +141,8 @@ def client_resends_pending_add_op(state, params, instance, lost):
 def client_closes_ledger_success_enabled(state, params):
     open_ledger = (state.writer_status == STATUS_OPEN) & (state.meta_status == STATUS_OPEN)
     current = (params.close_checks_version == 0) | (state.writer.meta_version == state.meta_version)
-    return (where(open_ledger & current, 1, 0),)
+    done = (params.guaranteed_write_quorum == 0) | (state.writer.pending == 0)
+    return (where(open_ledger & current & done, 1, 0),)
 
 
 @action(client_closes_ledger_success_enabled)

@@ -53,6 +53,7 @@ KEYS = {
     "min_racks_per_write_quorum": "MinRacks",
     "enforce_min_racks_per_write_quorum": "EnforceMinRacks",
     "enforce_min_fault_domains_for_write": "EnforceMinFaultDomains",
+    "guaranteed_write_quorum": "GuaranteedWriteQuorum",
 }
 """Keys of experiment files, and the constants of BookKeeperWriting that they are."""
 EXTENDED = ("BookKeeperFaults", "BookKeeperStriped", "kafka_replication", "KafkaTruncate", "Kip")
@@ -89,6 +90,7 @@ def check_of_bookies(row: Row) -> Check:
     off |= {"MaxUncleanRestarts": 0, "MaxPartialAmnesias": 0}
     racks = [tuple(_members("b", given["bookies"])[r :: given["racks"]]) for r in range(given.get("racks", 0))]
     off |= {"DelayEnsembleChange": False, "MinRacks": 2, "EnforceMinRacks": False, "EnforceMinFaultDomains": False}
+    off |= {"GuaranteedWriteQuorum": False}
     off |= {"JournalWrite": True, "JournalSync": True, "DamagedReadsUnknown": True}
     named = {KEYS[key]: value for key, value in given.items() if key in KEYS}
     sets = {
@@ -98,7 +100,7 @@ def check_of_bookies(row: Row) -> Check:
     }
     constants = sets | off | named | {name: name for name in MODEL_VALUES}
     behaviour = ("INIT Init", "NEXT Next", "INVARIANT DiskIsOlder")
-    return Check("BookKeeperWriting", modules, constants, behaviour, bookkeeper.BREAKS)
+    return Check("BookKeeperWriting", modules, constants, behaviour, writing.BREAKS)
 
 
 def check_of_brokers(version: kraft.Version, given: Row, operated: bool) -> Check:

@@ -42,6 +42,12 @@ def written(name: str, sizes: tuple[int, ...], **given: Any) -> Row:
     return row | {"module": "BookKeeperWriting", "variant": row["variant"] | {"delay_ensemble_change": True}}
 
 
+def guaranteed(name: str, sizes: tuple[int, ...], **given: Any) -> Row:
+    """A row of BookKeeperWriting: likewise; an entry is pending until its write quorum has it."""
+    row = bookies(name, sizes, **given)
+    return row | {"module": "BookKeeperWriting", "variant": row["variant"] | {"guaranteed_write_quorum": True}}
+
+
 def in_racks(name: str, sizes: tuple[int, ...], racks: int, enforced: Row, min_racks: int = 2, **given: Any) -> Row:
     """A row of BookKeeperWriting with racks, bookie b being in rack b mod racks."""
     row = bookies(name, sizes, **given)
@@ -165,6 +171,15 @@ WRITTEN = (
     in_racks("racks_ensembles", (4, 1, 2, 2, 1, 1), 2, ENSEMBLES, max_lost=1),
     in_racks("racks_three", (4, 1, 3, 2, 1, 1), 3, ENSEMBLES | ACKS, min_racks=3),
     in_racks("racks_recovery", (2, 2, 2, 1, 1, 1), 2, ACKS | ENSEMBLES),
+    guaranteed("guaranteed", (3, 1, 2, 1, 1, 1)),
+    guaranteed("guaranteed_no_spare", (2, 1, 2, 1, 2, 2)),
+    guaranteed("guaranteed_one_inflight", (3, 1, 2, 1, 2, 1)),
+    guaranteed("guaranteed_two_entries", (3, 1, 2, 1, 2, 2)),
+    guaranteed("guaranteed_of_three", (4, 1, 3, 2, 1, 1)),
+    guaranteed("guaranteed_recovery", (2, 2, 2, 1, 1, 1)),
+    guaranteed("guaranteed_lost_repair", (3, 1, 2, 1, 1, 1), max_lost=1, writer_crash=True, **REPAIR),
+    guaranteed("guaranteed_outage_nosync", (3, 1, 2, 1, 1, 1), **OUTAGE, **NO_SYNC),
+    guaranteed("guaranteed_stripes", (3, 1, 2, 1, 2, 2), ensemble_size=3),
 )
 GUARDED = (
     servers("guarded_disk", (2, 1), 1, max_disk_losses=1, **SYNCED),

@@ -46,6 +46,7 @@ TOGETHER = FAULTS | {"lost_together": True, "max_lost": 4, "max_empty_restarts":
 OUTAGES = {"max_outages": 2, "max_rack_outages": 2}
 PARTIAL = {"journal_sync": False, "max_unclean_restarts": 2, "max_partial_losses": 2}
 ENFORCED = {"enforce_min_racks_per_write_quorum": True, "enforce_min_fault_domains_for_write": True}
+GUARANTEED = {"guaranteed_write_quorum": True}
 STRIKES = tuple(action.name for action in MODEL.actions if action.fault or action.name == "bookie_is_replaced")
 
 
@@ -72,14 +73,15 @@ def test_actions_are_those_of_the_spec_in_its_order():
 
 IN_MEMORY: list[dict[str, Any]] = [{"journal_write": False}, {"journal_sync": False}]
 CHANGING: dict[tuple[int, ...], list[dict[str, Any]]] = {
-    (1, 2, 1, 1, 2, 1): [{"semantics": "literal"}, {"fence_unknown_ledger": False}, *IN_MEMORY],
+    (1, 2, 1, 1, 2, 1): [{"semantics": "literal"}, {"fence_unknown_ledger": False}, GUARANTEED, *IN_MEMORY],
     (2, 2, 1, 1, 1, 1): [
         {"recovery_reads_initial_ensemble": False},
         {"defer_recovery_ensemble_change": False},
         {"fence_unknown_ledger": False},
         {"journal_write": False},
+        GUARANTEED,
     ],
-    (2, 1, 2, 1, 2, 2): IN_MEMORY,
+    (2, 1, 2, 1, 2, 2): [*IN_MEMORY, GUARANTEED],
 }
 """Small sizes without faults, and the variants that change what happens there. The space of an unsynced journal with
 two bookies and two clients is left out: it is the largest by far."""
@@ -137,6 +139,9 @@ ONE_EACH = FAULTS | {"max_lost": 1, "max_empty_restarts": 1}
         ((4, 1, 3, 2, 1, 1), ENFORCED | {"racks": 2, "max_lost": 1, "max_rack_outages": 1}),
         ((4, 1, 2, 1, 1, 1), ENFORCED | {"racks": 3, "semantics": "literal"}),
         ((5, 1, 3, 2, 1, 1), ENFORCED | {"racks": 4, "min_racks_per_write_quorum": 3, "max_lost": 1}),
+        ((3, 1, 2, 1, 2, 1), GUARANTEED | {"max_lost": 1, "writer_crash": True, "auto_recovery": True}),
+        ((3, 1, 2, 1, 1, 1), GUARANTEED | {"max_lost": 1, "semantics": "literal"}),
+        ((4, 1, 3, 2, 1, 1), GUARANTEED | ENFORCED | {"racks": 2, "max_lost": 1}),
         ((5, 1, 2, 1, 4, 2), {"ledger": "closed", "ensemble_size": 4, "max_lost": 1, "auto_recovery": True}),
     ],
     ids=str,
@@ -241,6 +246,8 @@ FAULTY = [
     FAULTS | {"repair_open_ledgers": True, "fence_open_ledgers": True, "limbo_answers_fencing": False},
     FAULTS | {"delay_ensemble_change": True, "racks": 2},
     FAULTS | ENFORCED | {"racks": 3, "defer_recovery_ensemble_change": False},
+    FAULTS | OUTAGES | PARTIAL | GUARANTEED | {"racks": 2, "repair_open_ledgers": True},
+    FAULTS | ENFORCED | GUARANTEED | {"racks": 3, "defer_recovery_ensemble_change": False},
 ]
 
 

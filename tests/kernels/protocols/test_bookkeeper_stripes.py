@@ -212,6 +212,7 @@ WALKS = [
     {"recovery_reads_initial_ensemble": False, "defer_recovery_ensemble_change": False},
     EARLY | {"recovery_lac_floor": False},
     EARLY | {"delay_ensemble_change": True},
+    FAULTS | {"guaranteed_write_quorum": True},
 ]
 
 

@@ -24,6 +24,7 @@ ROWS = [
     for row in json.loads((ROOT / "tests" / "data" / name).read_text())
 ]
 NUMBERS = json.loads((ROOT / "tests" / "data" / "numbers_flush.json").read_text())["settings"]
+TLCS_OWN = "EarlierFragmentsReachWriteQuorum"
 TRUNCATIONS = {"KafkaTruncateToHighWatermark": "high_watermark", "Kip101": "kip101", "Kip320": "kip320"}
 
 
@@ -53,7 +54,11 @@ def test_bookkeepers_interpreter_finds_what_tlc_finds(row):
         for one in bookkeeper.instances(state, k):
             yield from [after for *_, after in one.outcomes] * bookkeeper.branches(state, one, k)
 
-    found = equals_tlc(row, bookkeeper.initial(k), successors, lambda state: bookkeeper.invariants(state, k))
+    def holds(state):
+        earlier = bookkeeper.earlier_fragments_reach_write_quorum(state, k)
+        return {**bookkeeper.invariants(state, k), TLCS_OWN: earlier}
+
+    found = equals_tlc(row, bookkeeper.initial(k), successors, holds)
     assert found.generated_states == row["generated_states"]
 
 

@@ -9,7 +9,7 @@ from tests.references.bookkeeper.actions import ACTIONS, SPEC_ACTIONS, instances
 from tests.references.bookkeeper.beginning import initial
 from tests.references.bookkeeper.branches import branches
 from tests.references.bookkeeper.exploring import explore, loss_chain
-from tests.references.bookkeeper.properties import DATA_LOSS, invariants
+from tests.references.bookkeeper.properties import DATA_LOSS, earlier_fragments_reach_write_quorum, invariants
 from tests.references.bookkeeper.state import (
     Constants,
     View,
@@ -27,6 +27,7 @@ __all__ = [
     "View",
     "branches",
     "covered",
+    "earlier_fragments_reach_write_quorum",
     "explore",
     "fragment_of_entry_id",
     "initial",

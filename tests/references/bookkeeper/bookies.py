@@ -35,9 +35,10 @@ def bookie_sends_add_confirmed_response(v: View) -> Iterator[Effect]:
     s = v.state
     for msg in v.arrived(ADD_REQUEST):
         if is_earliest(v, msg) and (not s.b_fenced[msg.bookie] or msg.recovery):
+            lac = max(msg.lac, s.b_lac[msg.bookie]) if v.constants.guaranteed_write_quorum else msg.lac
             after = s._replace(
                 b_entries=put(s.b_entries, msg.bookie, s.b_entries[msg.bookie] | {msg.entry}),
-                b_lac=put(s.b_lac, msg.bookie, msg.lac),
+                b_lac=put(s.b_lac, msg.bookie, lac),
             )
             yield add_response(v, msg, after, True)
 

@@ -1,6 +1,6 @@
 """What clients do: the original one writes the ledger, a recovery client reads, writes back and closes it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from quorisk.kernels.protocols.bookkeeper.describe import (
     ABORTED,
@@ -21,6 +21,7 @@ from quorisk.kernels.protocols.bookkeeper.describe import (
     READ_WRITE_PHASE,
     UNKNOWN,
     WITHDRAWN,
+    Bookies,
     ClientState,
     Entry,
     Fragment,
@@ -38,6 +39,7 @@ from tests.references.bookkeeper.state import (
     enough_negative,
     handled,
     is_earliest,
+    last_done,
     nobody,
     put,
     select_ensemble,
@@ -78,12 +80,22 @@ def receive_add_confirmed_response(v: View, c: ClientState, recovery: bool) -> I
         if c.changing:
             yield msg, handled(with_client(v.state, c._replace(confirmed=confirmed)), [msg]), []
             continue
-        lac = 0 if k.literal else c.lac
-        while lac < len(confirmed) and acknowledged(confirmed[lac], k):  # entry lac + 1
-            lac += 1
+        lac = last_contiguous(confirmed, 0 if k.literal else c.lac, lambda by: acknowledged(by, k))
         done = {op for op in c.pending_add_ops if acknowledged(confirmed[op.entry.id - 1], k) and op.entry.id <= lac}
+        if k.guaranteed_write_quorum:
+            start = 0 if k.literal else last_done(c, k)
+            lafr = last_contiguous(confirmed, start, lambda by: len(by) == k.write_quorum)
+            done = {op for op in c.pending_add_ops if op.entry.id <= lafr}
         client = c._replace(confirmed=confirmed, lac=max(lac, c.lac), pending_add_ops=c.pending_add_ops - done)
         yield msg, handled(with_client(v.state, client), [msg]), []
+
+
+def last_contiguous(confirmed: tuple[Bookies, ...], start: int, enough: Callable[[Bookies], bool]) -> int:
+    """The last entry after `start` that, like all between, enough bookies have confirmed."""
+    last = start
+    while last < len(confirmed) and enough(confirmed[last]):  # entry last + 1
+        last += 1
+    return last
 
 
 def needs_resend(op: PendingAddOp, fragment: Fragment) -> bool:
@@ -94,7 +106,8 @@ def failed_bookies(v: View, c: ClientState, timed_out: list[Message]) -> frozens
     """The bookies that a change replaces: all that timed out, or those that keep an entry from its ack quorum."""
     old, k = current(c).ensemble, v.constants
     if not k.delay_ensemble_change:
-        return frozenset(m.bookie for m in timed_out if m.bookie in old)
+        pinned = NOBODY.union(*c.confirmed[last_done(c, k) : c.lac])
+        return frozenset(m.bookie for m in timed_out if m.bookie in old) - pinned
     failed = set[int]()
     for entry in (op.entry for op in c.pending_add_ops):
         unconfirmed = write_set(entry.id, old, k.write_quorum) - c.confirmed[entry.id - 1]
@@ -117,7 +130,7 @@ def change_ensemble(v: View, c: ClientState, recovery: bool) -> Iterator[Effect]
     new_ensemble = select_ensemble(v, old, failed)
     if not failed or new_ensemble is None:
         return
-    first_entry_id = c.lac + 1
+    first_entry_id = last_done(c, v.constants) + 1
     if first_entry_id == current(c).first_entry_id:
         fragments = (*c.fragments[:-1], current(c)._replace(ensemble=new_ensemble))
     else:
@@ -150,7 +163,7 @@ def resend_pending_add_op(v: View, c: ClientState, recovery: bool) -> Iterator[E
             client = c._replace(pending_add_ops=(c.pending_add_ops - {op}) | {moved})
             now, before = (write_set(op.entry.id, e.ensemble, v.constants.write_quorum) for e in (current(c), op))
             new_bookies = now - before
-            yield op, with_client(v.state, client), add_requests(c, op.entry, new_bookies, recovery)
+            yield op, with_client(v.state, client), add_requests(v, c, op.entry, new_bookies, recovery)
 
 
 def version_allows_close(v: View, c: ClientState) -> bool:
@@ -175,7 +188,7 @@ def client_sends_add_entry_requests(v: View, c: ClientState) -> Iterator[Effect]
         op = PendingAddOp(entry, current(c).id, current(c).ensemble)
         client = c._replace(lap=entry.id, pending_add_ops=c.pending_add_ops | {op})
         bookies = write_set(entry.id, current(c).ensemble, v.constants.write_quorum)
-        yield c.id, with_client(v.state, client), add_requests(c, entry, bookies, False)
+        yield c.id, with_client(v.state, client), add_requests(v, c, entry, bookies, False)
 
 
 def client_receives_add_confirmed_response(v: View, c: ClientState) -> Iterator[Effect]:
@@ -225,7 +238,8 @@ def client_resends_pending_add_op(v: View, c: ClientState) -> Iterator[Effect]:
 
 def client_closes_ledger_success(v: View, c: ClientState) -> Iterator[Effect]:
     s = v.state
-    if c.status == OPEN and s.meta_status == OPEN and version_allows_close(v, c):
+    waits = v.constants.guaranteed_write_quorum and c.pending_add_ops
+    if c.status == OPEN and s.meta_status == OPEN and version_allows_close(v, c) and not waits:
         assert c.meta_version is not None
         s = s._replace(meta_status=CLOSED, meta_last_entry=c.lac, meta_version=s.meta_version + 1)
         yield c.id, with_client(s, c._replace(status=CLOSED, meta_version=c.meta_version + 1)), []
@@ -341,7 +355,7 @@ def client_writes_back_entry(v: View, c: ClientState) -> Iterator[Effect]:
     for op in unsent:
         if all(op.entry.id <= other.entry.id for other in unsent):
             bookies = write_set(op.entry.id, current(c).ensemble, v.constants.write_quorum)
-            yield c.id, v.state, add_requests(c, op.entry, bookies, True)
+            yield c.id, v.state, add_requests(v, c, op.entry, bookies, True)
 
 
 def recovery_client_receives_add_confirmed_response(v: View, c: ClientState) -> Iterator[Effect]:

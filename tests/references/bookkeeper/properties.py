@@ -62,6 +62,12 @@ def all_committed_entries_reach_write_quorum(s: State, constants: Constants) -> 
     return all(copies(s, entry_id, constants) >= constants.write_quorum for entry_id in committed)
 
 
+def earlier_fragments_reach_write_quorum(s: State, constants: Constants) -> bool:
+    """Of all fragments but the last. Not the model's: with a guaranteed write quorum it holds while nothing fails."""
+    first = s.meta_fragments[-1].first_entry_id if s.meta_fragments else 1
+    return all(copies(s, entry_id, constants) >= constants.write_quorum for entry_id in range(1, first))
+
+
 def ledger_can_be_closed(s: State, constants: Constants) -> bool:
     """By its writer; by a recovery that reads already; or by one that can still have enough bookies fenced."""
     silent = s.b_down

@@ -68,6 +68,7 @@ class Constants(NamedTuple):
     ledger: str = "new"
     limbo_answers_fencing: bool = True
     delay_ensemble_change: bool = False
+    guaranteed_write_quorum: bool = False
     min_racks_per_write_quorum: int = 2
     enforce_min_racks_per_write_quorum: bool = False
     enforce_min_fault_domains_for_write: bool = False
@@ -215,6 +216,12 @@ def acknowledged(confirmed_by: Bookies, constants: Constants) -> bool:
     return len(confirmed_by) >= constants.ack_quorum and spans
 
 
+def last_done(c: ClientState, k: Constants) -> int:
+    """The last entry that a client is done with, as with all before it: it is acknowledged or, with a guaranteed write
+    quorum, its write quorum has it. Entries that were pushed are pending until then."""
+    return c.lap - len(c.pending_add_ops) if k.guaranteed_write_quorum else c.lac
+
+
 def select_ensemble(v: View, old: Ensemble, failed: Bookies) -> Ensemble | None:
     """First valid ensemble, or None; if any span racks enough, the first of those. Sets are in the order of their bit
     masks, and those that are to be lists in lexicographic order."""
@@ -248,5 +255,5 @@ def fragment_of_entry_id(entry_id: int, fragments: tuple[Fragment, ...]) -> Frag
     return next(f1 for f1, f2 in pairwise(fragments) if f1.first_entry_id <= entry_id < f2.first_entry_id)
 
 
-def add_requests(c: ClientState, entry: Entry, bookies: Bookies, recovery: bool) -> list[Message]:
-    return [Message(ADD_REQUEST, bookie, c.id, entry, c.lac, recovery) for bookie in bookies]
+def add_requests(v: View, c: ClientState, entry: Entry, bookies: Bookies, recovery: bool) -> list[Message]:
+    return [Message(ADD_REQUEST, bookie, c.id, entry, last_done(c, v.constants), recovery) for bookie in bookies]

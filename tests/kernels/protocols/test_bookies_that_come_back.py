@@ -1,0 +1,117 @@
+"""Bookies that restart with all that they have, are read-only for a while, or are slow and not dead.
+
+The model has none of these: to a client, such a bookie looks like one that messages are lost to. Here they are added to
+the literal interpreter, and all states of small ledgers are searched: what comes new, and that nothing is lost by it.
+"""
+
+from collections.abc import Callable, Iterator
+from itertools import chain, combinations
+
+import pytest
+
+from quorisk.kernels.protocols.bookkeeper.describe import (
+    ADD_REQUEST,
+    ADD_RESPONSE,
+    LOST,
+    ON_ITS_WAY,
+    READ_RESPONSE,
+    Message,
+)
+from quorisk.kernels.protocols.bookkeeper.describe import SpecState as State
+from tests.references import bookkeeper
+from tests.references.bookkeeper.clients import client_changes_ensemble, recovery_client_changes_ensemble
+from tests.references.bookkeeper.state import REQUESTS, View, current
+from tests.references.searching import search
+
+WRITES = (ADD_REQUEST, ADD_RESPONSE)
+EXPOSED = "AllCommittedEntriesReachWriteQuorum"
+"""Broken by lost messages alone: no error."""
+Fault = Callable[[State, bookkeeper.Constants], Iterator[State]]
+
+
+def with_counts(state: State, messages: set[Message], count: int) -> State:
+    """The state in which these messages have another delivery count."""
+    others = frozenset((m, n) for m, n in state.messages if m not in messages)
+    return state._replace(messages=others | {(m, count) for m in messages})
+
+
+def on_their_way(state: State, types: tuple[str, ...]) -> set[Message]:
+    return {m for m, count in state.messages if count == ON_ITS_WAY and m.type in types}
+
+
+def restarts(state: State, k: bookkeeper.Constants) -> Iterator[State]:
+    """A bookie's connections break, and what is on its way to it or from it is lost. It keeps its data."""
+    for bookie in range(k.bookies):
+        broken = {m for m in on_their_way(state, (*REQUESTS, ADD_RESPONSE, READ_RESPONSE)) if m.bookie == bookie}
+        if broken:
+            yield with_counts(state, broken, LOST)
+
+
+def refuses(state: State, k: bookkeeper.Constants) -> Iterator[State]:
+    """A bookie that is read-only refuses one add, and answers reads."""
+    yield from (with_counts(state, {message}, LOST) for message in on_their_way(state, (ADD_REQUEST,)))
+
+
+def gives_up_early(state: State, k: bookkeeper.Constants) -> Iterator[State]:
+    """A client replaces bookies that are slow. What is on its way to them or from them arrives later all the same."""
+    for client, change in ((c, change) for c in state.clients if c.curr_fragment for change in CHANGES):
+        writes = {m for m in on_their_way(state, WRITES) if m.cid == client.id}
+        slow = sorted({m.bookie for m in writes if m.bookie in current(client).ensemble})
+        for bookies in chain.from_iterable(combinations(slow, n) for n in range(1, len(slow) + 1)):
+            late = {m for m in writes if m.bookie in bookies}
+            given_up = with_counts(state, late, LOST)
+            for _, after, _ in change(View(given_up, k, dict(given_up.messages)), client):
+                yield with_counts(after, late, ON_ITS_WAY)
+
+
+CHANGES = (client_changes_ensemble, recovery_client_changes_ensemble)
+FAULTS: dict[str, Fault] = {"restarts": restarts, "read-only": refuses, "slow": gives_up_early}
+
+
+def found(k: bookkeeper.Constants, *faults: Fault) -> set[State]:
+    def steps(state: State) -> Iterator[State]:
+        for one in bookkeeper.instances(state, k):
+            yield from (after for *_, after in one.outcomes)
+        for fault in faults:
+            yield from fault(state, k)
+
+    return search(bookkeeper.initial(k), steps).states
+
+
+def broken(states: set[State], k: bookkeeper.Constants) -> set[str]:
+    return {name for state in states for name, holds in bookkeeper.invariants(state, k).items() if not holds}
+
+
+SIZES = [
+    (3, 1, 2, 1, 1, 1),
+    (3, 1, 2, 2, 1, 1),
+    (2, 1, 1, 1, 2, 2),
+    (1, 2, 1, 1, 2, 1),
+    pytest.param((2, 2, 1, 1, 1, 1), marks=pytest.mark.exhaustive),
+]
+
+
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+@pytest.mark.parametrize("fault", FAULTS)
+def test_nothing_is_lost_by_bookies_that_come_back(fault, sizes):
+    k = bookkeeper.Constants(*sizes)
+    assert broken(found(k, FAULTS[fault]), k) <= ({EXPOSED} if k.ack_quorum < k.write_quorum else set())
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_guaranteed_write_quorum_holds_whatever_bookies_come_back(fault):
+    k = bookkeeper.Constants(3, 1, 2, 1, 1, 1, guaranteed_write_quorum=True)
+    states = found(k, FAULTS[fault])
+    assert not broken(states, k)
+    assert all(bookkeeper.earlier_fragments_reach_write_quorum(state, k) for state in states)
+
+
+def test_new_of_restarts_are_messages_to_bookies_that_are_replaced_already_and_of_slow_ones_what_they_store_late():
+    """Else the search would show nothing: each adds states, slow bookies most."""
+    k = bookkeeper.Constants(2, 1, 1, 1, 2, 2)
+    before = found(k)
+    new = {fault: found(k, FAULTS[fault]) - before for fault in FAULTS}
+    assert {fault: len(states) for fault, states in new.items()} == {"restarts": 932, "read-only": 718, "slow": 11858}
+    unknown = {(state.b_entries, state.meta_fragments) for state in before}
+    assert {(state.b_entries, state.meta_fragments) for state in new["restarts"]} <= unknown
+    assert not {(state.b_entries, state.meta_fragments) for state in new["slow"]} <= unknown
