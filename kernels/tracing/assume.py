@@ -13,7 +13,7 @@ from quorisk.kernels.tracing.demand import in_order, width
 from quorisk.kernels.tracing.expressions import Node
 from quorisk.kernels.tracing.folding import condition, make, negation
 from quorisk.kernels.tracing.narrow import narrowed, remade
-from quorisk.kernels.tracing.observe import Observed, values
+from quorisk.kernels.tracing.observe import Shown, values
 from quorisk.kernels.tracing.trace import Seen, TracedModel, Word
 
 _MAY_BREAK = 1 / 250
@@ -41,12 +41,12 @@ def habits(model: Model, traced: TracedModel, losses: Sequence[float], narrowest
     asked = [[*some, *others] for some, others in zip([*amounts, []], conditions, strict=True)]
     if not any(asked):
         return Habits([{} for _ in effects], [{} for _ in conditions])
-    seen = values(model, traced, losses, asked)
+    seen, runs = values(model, traced, losses, asked)
     farthest = [
-        {node.id: shown[node.id].highest for node in nodes if node.id in shown}
-        for nodes, shown in zip(amounts, seen.shown, strict=False)
+        {node.id: int(most) for node, most in zip(nodes, shown.highest, strict=False) if shown.times}
+        for nodes, shown in zip(amounts, seen, strict=False)
     ]
-    return Habits(farthest, _settled(conditions, seen))
+    return Habits(farthest, _settled(conditions, seen, runs))
 
 
 def assumed(traced: TracedModel, habits: Habits, narrowest: int) -> TracedModel:
@@ -74,17 +74,16 @@ def _conditions(outputs: Iterable[Any]) -> list[Node]:
     return list({node.id: node for node in decided if isinstance(node, Node)}.values())
 
 
-def _settled(conditions: Sequence[Sequence[Node]], seen: Observed) -> list[dict[int, bool]]:
+def _settled(conditions: Sequence[Sequence[Node]], seen: Sequence[Shown], runs: int) -> list[dict[int, bool]]:
     """Returns the conditions that have one value, except as often as runs may break them."""
     found: list[tuple[int, int, int, bool]] = []
-    for place, nodes in enumerate(conditions):
-        for node in nodes:
-            if node.id in seen.shown[place]:
-                shown = seen.shown[place][node.id]
-                exceptions = min(shown.total, shown.times - shown.total)
-                found.append((exceptions, place, node.id, shown.total > exceptions))
+    for place, (nodes, shown) in enumerate(zip(conditions, seen, strict=True)):
+        for node, total in zip(nodes, shown.total[len(shown.total) - len(nodes) :].tolist(), strict=True):
+            exceptions = min(total, shown.times - total)
+            if shown.times:
+                found.append((exceptions, place, node.id, total > exceptions))
     settled: list[dict[int, bool]] = [{} for _ in conditions]
-    left = seen.runs * _MAY_BREAK
+    left = runs * _MAY_BREAK
     for exceptions, place, number, value in sorted(found):
         left -= exceptions
         if left < 0:

@@ -6,10 +6,8 @@ from typing import Any
 
 from quorisk.kernels.tracing.demand import in_order
 from quorisk.kernels.tracing.expressions import SIGN, WORD, Node, bits, is_constant, signed, span
-from quorisk.kernels.tracing.folding import integer, make
+from quorisk.kernels.tracing.folding import make
 from quorisk.kernels.tracing.trace import Seen, TracedModel, needed_leaves
-
-_MADE_BY = {"both": "and", "either": "or", "differ": "xor"}
 
 
 def narrowed(traced: TracedModel) -> TracedModel:
@@ -64,7 +62,7 @@ def remade(node: Node, args: list[Any]) -> Any:
     """The node, made of other arguments."""
     if node.op == "leaf" or all(new is old for new, old in zip(args, node.args, strict=True)):
         return node
-    return integer(args[0]) if node.op == "int" else make(_MADE_BY.get(node.op, node.op), *args)
+    return make(node.op, *args)
 
 
 def _within(value: Any, mask: int) -> Any:

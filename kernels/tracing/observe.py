@@ -6,8 +6,7 @@ They need not show all that can happen: they decide how fast runs are stepped, n
 import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from quorisk.kernels.rule import PICK_BITS, group_words
 from quorisk.kernels.tracing.evaluate import Evaluation
 from quorisk.kernels.tracing.expressions import Node, same
 from quorisk.kernels.tracing.general import CHOICE, PICKED
-from quorisk.kernels.tracing.trace import Bounds, Follower, TracedModel, bit_leaf, losses_leaf, mask_leaf, trace, widest
+from quorisk.kernels.tracing.trace import Bounds, Follower, TracedModel, bit_leaf, losses_leaf, mask_leaf, trace_all
 
 NUM_RUNS = 1 << 10
 """Number of runs that go on at a time."""
@@ -28,41 +27,33 @@ _PATIENCE = 1 << 6
 
 def observe(model: Model, params: Any, weights: Sequence[int], losses: Sequence[float]) -> Bounds:
     """The bounds of some runs with these rates and probabilities of `rule.loss_names`. Raises as `trace` does."""
-    traced = trace(model, params, weights, widest(model))
-    return _Watch(model, traced, losses).bounds()
+    return _Watch(model, trace_all(model, params, tuple(weights)), losses).bounds()
 
 
-@dataclass
 class Shown:
-    """Statistics of the values that an expression was seen to have."""
+    """Statistics of the values that expressions were seen to have together."""
 
-    times: int = 0
-    total: int = 0
-    highest: int = 0
-    """Highest value, at least 0."""
+    def __init__(self, num: int) -> None:
+        self.times = 0
+        """Number of values of each; all else is by expression."""
+        self.total, self.highest = np.zeros((2, num), np.int64)
+        """Sum of the values, and the highest of them, at least 0."""
 
     def add(self, values: np.ndarray) -> None:
-        """Adds more values."""
-        self.times += values.size
-        self.total += int(values.sum())
-        self.highest = max(self.highest, int(values.max()))
+        """Adds more values, by expression."""
+        self.times += values.shape[1]
+        self.total += values.sum(axis=1)
+        self.highest = np.maximum(self.highest, values.max(axis=1))
 
 
-class Observed(NamedTuple):
-    """Values of expressions in observed runs."""
-
-    shown: list[dict[int, Shown]]
-    """Values by the id of the expression, if it was ever evaluated."""
-    runs: int
-    """Number of runs that were observed, from their beginning."""
-
-
-def values(model: Model, traced: TracedModel, losses: Sequence[float], asked: Sequence[Sequence[Node]]) -> Observed:
+def values(
+    model: Model, traced: TracedModel, losses: Sequence[float], asked: Sequence[Sequence[Node]]
+) -> tuple[list[Shown], int]:
     """Returns the values of expressions in the runs that show the bounds: of each word's, wherever it is taken, and of
-    the last list's in every state."""
+    the last list's in every state. Returns as well how many runs were observed, from their beginning."""
     watch = _Watch(model, traced, losses, asked)
     watch.bounds()
-    return Observed(watch.shown, watch.runs)
+    return watch.shown, watch.runs
 
 
 class _Flags:
@@ -100,27 +91,24 @@ class _Watch:
     def __init__(
         self, model: Model, traced: TracedModel, losses: Sequence[float], asked: Sequence[Sequence[Node]] | None = None
     ) -> None:
-        self.traced, self.losses, self.max_sends, self.num_words = (
-            traced,
-            losses,
-            model.max_sends,
-            len(group_words(model)),
-        )
+        self.traced, self.losses, self.num_words = traced, losses, len(group_words(model))
         self.members = np.arange(model.max_sends)[:, None]
         self.shares = [model.actions[word.action].shared > 1 for word in traced.words]
         self.data_loss = [invariant.data_loss for invariant in model.invariants]
         self.random = np.random.Generator(np.random.Philox(0))
         self.weights = np.array([float(word.weight) for word in traced.words])[:, None]
-        self.asked = asked or [[] for _ in (*traced.words, "state")]
-        self.shown: list[dict[int, Shown]] = [defaultdict(Shown) for _ in self.asked]
+        asked = asked or [[] for _ in (*traced.words, "state")]
+        self.shown = [Shown(len(nodes)) for nodes in asked]
         self.runs = self.ended = 0
-        self.initial = Evaluation(traced.initial)
-        self.look = Evaluation([*traced.now.masks, *traced.now.broken, *self.asked[-1]])
+        self.initial = Evaluation(traced.initial, [CHOICE])
+        names = [("state", i) for i in range(len(traced.state))]
+        self.look = Evaluation([*traced.now.masks, *traced.now.broken, *asked[-1]], names)
         self.changed, self.effects = list[list[int]](), list[Evaluation]()
-        for word, nodes in zip(traced.words, self.asked, strict=False):
+        for place, (word, nodes) in enumerate(zip(traced.words, asked, strict=False)):
             after = [(i, leaf) for i, leaf in enumerate(word.after or ()) if not same(leaf, traced.state[i])]
             self.changed.append([i for i, _ in after])
-            self.effects.append(Evaluation([*(leaf for _, leaf in after), *nodes]))
+            drawn = [bit_leaf(place), mask_leaf(place), losses_leaf(word.loss), PICKED]
+            self.effects.append(Evaluation([*(leaf for _, leaf in after), *nodes], [*names, *drawn]))
         self.state = self._first(NUM_RUNS)
         self.seen = np.zeros(len(self.state), np.int64)
         self.flags = _Flags(len(self.state))
@@ -159,22 +147,22 @@ class _Watch:
     def _first(self, num: int) -> np.ndarray:
         self.runs += num
         choices = self.random.integers(0, self.traced.num_choices, num)
-        return _columns(self.initial({CHOICE: choices}), num)
+        return self.initial(choices[None])
 
     def _step(self) -> np.ndarray:
         """Takes every run a step on; returns which of them have ended instead."""
         num, words = self.state.shape[1], self.traced.words
-        seen = self.look({("state", i): column for i, column in enumerate(self.state)})
-        num_seen = len(words) + len(self.data_loss)
-        masks, broken = _columns(seen[: len(words)], num), _columns(seen[len(words) : num_seen], num).astype(bool)
-        self._note(-1, seen[num_seen:])
+        seen = self.look(self.state)
+        masks, broken, values = np.split(seen, [len(words), len(words) + len(self.data_loss)])
+        broken = broken.astype(bool)
+        self.shown[-1].add(values)
         self.enabled |= {word.number for word, mask in zip(words, masks, strict=True) if mask.any()}
         self.broken |= set(np.flatnonzero(broken.any(axis=1)).tolist())
         sums = np.cumsum(self.weights * np.bitwise_count(masks.view(np.uint64)), axis=0)
         ended: np.ndarray = (sums[-1] == 0) | broken[self.data_loss].any(axis=0)
         drawn = self.random.random(num) * sums[-1]
         chosen = np.where(ended, -1, (sums <= drawn).sum(axis=0))
-        fates = self.random.random((self.max_sends, num))
+        fates = self.random.random((len(self.members), num))
         for place, word in enumerate(words):
             (runs,) = np.nonzero(chosen == place)
             if len(runs):
@@ -186,23 +174,9 @@ class _Watch:
         """Takes a random instance of a random group of a word, in those runs."""
         enabled = mask >> np.arange(64)[:, None] & 1
         bit = np.argmax(np.where(enabled, self.random.random(enabled.shape), -1.0), axis=0)
-        leaves: dict[Any, np.ndarray] = {("state", i): column for i, column in enumerate(self.state[:, runs])}
-        leaves |= {bit_leaf(place): bit, mask_leaf(place): np.int64(1) << bit}
-        leaves[losses_leaf(self.traced.words[place].loss)] = (lost.astype(np.int64) << self.members).sum(axis=0)
-        if self.shares[place]:
-            leaves[PICKED] = self.random.integers(0, 1 << PICK_BITS, len(runs))
-        found = self.effects[place](leaves)
-        for i, after in zip(self.changed[place], found, strict=False):
-            self.state[i, runs] = after
-        self._note(place, found[len(self.changed[place]) :])
-
-    def _note(self, place: int, values: Sequence[np.ndarray]) -> None:
-        for node, each in zip(self.asked[place], values, strict=True):
-            self.shown[place][node.id].add(each)
-
-
-def _columns(values: Sequence[Any], num: int) -> np.ndarray:
-    columns = np.empty((len(values), num), np.int64)
-    for column, value in zip(columns, values, strict=True):
-        column[:] = value
-    return columns
+        lost_bits = (lost.astype(np.int64) << self.members).sum(axis=0)
+        picked = self.random.integers(0, 1 << PICK_BITS, len(runs)) if self.shares[place] else 0 * bit
+        leaves = np.vstack([self.state[:, runs], bit, np.int64(1) << bit, lost_bits, picked])
+        after, values = np.split(self.effects[place](leaves), [len(self.changed[place])])
+        self.state[np.array(self.changed[place], int)[:, None], runs] = after
+        self.shown[place].add(values)

@@ -6,6 +6,7 @@ not be right: a state beyond them is found by `strays` or by `Seen.unbounded`, a
 
 import math
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from quorisk.kernels import rule
@@ -140,6 +141,12 @@ def trace(model: Model, params: Any, weights: Sequence[int], bounds: Bounds) -> 
     return _Tracer(model, params, weights, bounds).trace()
 
 
+@lru_cache(maxsize=2)
+def trace_all(model: Model, params: Any, weights: tuple[int, ...]) -> TracedModel:
+    """The model traced with the bounds of `widest`, kept as it is wanted twice; see `trace`."""
+    return trace(model, params, weights, widest(model))
+
+
 class Together(NamedTuple):
     """The effect of a step, whichever word is drawn: `word_leaf` says which."""
 
@@ -235,7 +242,7 @@ class _Tracer:
         everything = widest(self.model)
         if self.bounds == everything:
             return needed_leaves(now, words)
-        whole = trace(self.model, self.params, self.weights, everything)
+        whole = trace_all(self.model, self.params, tuple(self.weights))
         return {i for i, leaf in enumerate(whole.state) if isinstance(leaf, Node)}
 
     def _initial(self, num_choices: int) -> tuple[Any, ...]:

@@ -6,12 +6,10 @@ import hashlib
 import json
 import threading
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import llvmlite
-import llvmlite.binding as llvm
 
 from quorisk.kernels import keeping
 from quorisk.kernels.compiled import code_folder
@@ -22,6 +20,8 @@ from quorisk.kernels.engines.lanes.traced import Shape, Unsupported, look, trace
 from quorisk.kernels.engines.lanes.vector.vector_kernel import VectorKernel
 from quorisk.kernels.engines.points import Points, params_at
 from quorisk.kernels.model import Model
+from quorisk.kernels.tracing import cpu
+from quorisk.kernels.tracing.cpu import linked, object_code
 from quorisk.kernels.tracing.demand import in_order
 from quorisk.kernels.tracing.trace import NARROWEST
 
@@ -30,8 +30,6 @@ QUEUED = Shape(RUNS, DWORD, queued=True)
 _EMITTING = threading.Lock()
 """Lock of the threads that compile: one makes expressions at a time, as kernels of several share some of them."""
 _PROTOTYPE = ctypes.CFUNCTYPE(None, ctypes.c_uint64, ctypes.c_void_p, *2 * [ctypes.c_int64], *2 * [ctypes.c_void_p])
-_SPEED = 3
-"""LLVM's level of optimization."""
 
 
 class Configuration(NamedTuple):
@@ -58,30 +56,9 @@ class Kernel(NamedTuple):
     """Whether its rows have the time."""
 
 
-class Cpu(NamedTuple):
-    """The CPU for which code is made."""
-
-    name: str
-    features: tuple[str, ...]
-    """Features as LLVM takes them: each begins with + or -."""
-
-    @property
-    def register_bits(self) -> int:
-        """Bits of the widest registers that lanes may fill."""
-        if {"+avx512f", "+avx512bw", "+avx512dq", "+avx512vl"} <= set(self.features):
-            return 512
-        return 256 if "+avx2" in self.features else 128
-
-
-@cache
-def this_cpu() -> Cpu:
-    """Returns this machine's CPU."""
-    return Cpu(llvm.get_host_cpu_name(), tuple(llvm.get_host_cpu_features().flatten().split(",")))
-
-
 def shapes() -> tuple[Shape, Shape]:
     """Returns the shapes that fill a register of this machine's CPU, with lanes of 32 and of 16 bits."""
-    size = this_cpu().register_bits
+    size = cpu.this_cpu().register_bits
     return Shape(size // 32, 32), Shape(size // NARROWEST, NARROWEST)
 
 
@@ -106,7 +83,7 @@ def build(of: Configuration, timed: bool, shape: Shape) -> Kernel:
                 kept = _compile(of, timed, shape)
                 _keep(path, *kept)
     description, code = kept
-    engine, address = linked(code)
+    engine, address = linked(code, NAME)
     function = _PROTOTYPE(address)
     function.engine = engine  # type: ignore[attr-defined]  # which owns the code
     columns = tuple(description.pop("columns"))
@@ -166,45 +143,6 @@ def _emitted(of: Configuration, timed: bool, shape: Shape) -> Any:
         raise Unsupported(f"{of.model.name} cannot be compiled: {error}") from error
 
 
-@cache
-def _target() -> Any:
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    return llvm.Target.from_default_triple()
-
-
-def _machine() -> Any:
-    name, features = this_cpu()
-    return _target().create_target_machine(cpu=name, features=",".join(features), opt=_SPEED, jit=True)
-
-
-def object_code(text: str, soon: bool = False) -> bytes:
-    """The machine code of a module's IR. If it is wanted `soon`, LLVM's passes over the IR are left out: they take half
-    of the time and gain a few percent, as expressions come folded."""
-    module = _verified(text)
-    return _machine().emit_object(module if soon else _optimized(module))
-
-
-def _verified(text: str) -> Any:
-    module = llvm.parse_assembly(text)
-    module.verify()
-    return module
-
-
-def _optimized(module: Any) -> Any:
-    passes = llvm.create_pass_builder(_machine(), llvm.create_pipeline_tuning_options(speed_level=_SPEED))
-    passes.getModulePassManager().run(module, passes)
-    return module
-
-
-def linked(code: bytes, name: str = NAME) -> tuple[Any, int]:
-    """The owner of the code in memory, and the address of its function."""
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine())
-    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-    engine.finalize_object()
-    return engine, engine.get_function_address(name)
-
-
 def folder(protocol: str) -> Path:
     """Returns the folder of all code of a protocol that was compiled from these sources; its path has their hash."""
     return code_folder(protocol) / "lanes"
@@ -222,7 +160,7 @@ def _folder_of(model: Model, assumes: bool) -> Path:
 
 def _path(of: Configuration, timed: bool, shape: Shape) -> Path:
     """Returns the path of the code."""
-    key = repr((of.model.name, _constants(of, timed), shape, this_cpu(), llvmlite.__version__))
+    key = repr((of.model.name, _constants(of, timed), shape, cpu.this_cpu(), llvmlite.__version__))
     return _folder_of(of.model, shape.assumes) / hashlib.sha256(key.encode()).hexdigest()[:32]
 
 

@@ -9,8 +9,9 @@ from quorisk.kernels.engines import lanes
 from quorisk.kernels.engines.lanes import build, traced
 from quorisk.kernels.engines.lanes.by_configuration import ByConfiguration
 from quorisk.kernels.engines.lanes.switch import Switch
+from quorisk.kernels.tracing import cpu
 
-_COMPILE = build.object_code
+_COMPILE = cpu.object_code
 _LOOK = {name: getattr(traced, name).__wrapped__ for name in ("_bounds", "_traced")}
 _SEEN = {name: cache(look) for name, look in _LOOK.items()}
 
@@ -27,7 +28,7 @@ def no_kernels_at_hand(request, monkeypatch, tmp_path):
     and what runs of a configuration show in tests that change nothing of how that is found."""
     changes_nothing = "monkeypatch" not in inspect.signature(request.function).parameters
     monkeypatch.setattr(build, "folder", lambda protocol: tmp_path)
-    monkeypatch.setattr(build, "object_code", lambda text, soon=False: _code_of(text, soon, build.this_cpu()))
+    monkeypatch.setattr(build, "object_code", lambda text, soon=False: _code_of(text, soon, cpu.this_cpu()))
     monkeypatch.setattr(lanes, "switches", ByConfiguration(lambda model, points: Switch(model, points, 0), 8))
     for name, look in _LOOK.items():
         monkeypatch.setattr(traced, name, _SEEN[name] if changes_nothing else lru_cache(look))

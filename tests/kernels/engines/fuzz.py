@@ -18,6 +18,7 @@ from quorisk.kernels.engines.lanes.switch import Switch
 from quorisk.kernels.engines.lanes.traced import Shape
 from quorisk.kernels.engines.points import ALWAYS, Point, Points, RateError, pack
 from quorisk.kernels.model import LOST, Model, loses_messages
+from quorisk.kernels.tracing import cpu
 from tests.support import any_values
 
 MOST_RUNS, MOST_STEPS = 20_000, 4_000_000
@@ -150,15 +151,15 @@ def supports(point: Point, timed: bool) -> bool:
     return timed or math.isinf(point.horizon)
 
 
-NARROWER = {256: build.Cpu("x86-64-v3", ("+avx2",)), 128: build.Cpu("x86-64-v2", ())}
+NARROWER = {256: cpu.Cpu("x86-64-v3", ("+avx2",)), 128: cpu.Cpu("x86-64-v2", ())}
 """CPUs with registers of so many bits, whose code a CPU with wider ones runs as well."""
 
 
 @contextmanager
 def registers_of(bits: int) -> Iterator[None]:
     """Kernels are compiled as for a CPU whose registers have so many bits; this machine's have as many or more."""
-    cpu = build.this_cpu()
-    with mock.patch.object(build, "this_cpu", return_value=cpu if bits == cpu.register_bits else NARROWER[bits]):
+    here = cpu.this_cpu()
+    with mock.patch.object(cpu, "this_cpu", return_value=here if bits == here.register_bits else NARROWER[bits]):
         yield
 
 
@@ -171,7 +172,7 @@ def engines() -> dict[str, Engine]:
     """What can be compared on this machine; those that are kernels are told whether to keep the time."""
     found: dict[str, Engine] = {}
     for bits, name in ((512, "AVX-512"), (256, "AVX2"), (128, "SSE4")):
-        if build.this_cpu().register_bits >= bits:
+        if cpu.this_cpu().register_bits >= bits:
             with registers_of(bits):
                 shapes = *build.shapes(), *(each.twice() for each in build.shapes())
             for shape in shapes:

@@ -56,14 +56,15 @@ def test_a_traced_index_means_what_a_plain_one_does(kind):
     index = tuple(graph.leaf(("at", axis), 63, hi=size - 1) for axis, size in enumerate(kind.shape))
     value = graph.leaf("value", (1 << kind.bits) - 1)
     field, at = kind(*words), index if len(index) > 1 else index[0]
-    computed = Evaluation([field[at], *field.put(at, value)])
+    names = [leaf.args[0] for leaf in (*words, value, *index)]
+    computed = Evaluation([field[at], *field.put(at, value)], names)
     chance = random.Random(2)
     for place in indices(kind):
         plain = blank(kind).of([chance.getrandbits(kind.bits) for _ in indices(kind)])
         new = chance.getrandbits(kind.bits)
         given = {("word", i): word for i, word in enumerate(leaves(plain))} | {"value": new}
         given |= {("at", axis): i for axis, i in enumerate(place if isinstance(place, tuple) else (place,))}
-        read, *after = computed({name: np.array([number], np.int64) for name, number in given.items()})
+        read, *after = computed(np.array([[given[name]] for name in names]))
         assert read[0] == plain[place]
         assert tuple(int(word[0]) for word in after) == leaves(plain.put(place, new))
 

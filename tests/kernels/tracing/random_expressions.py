@@ -1,11 +1,12 @@
 """Random expressions whose meaning is clear, and values for their leaves."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from quorisk.kernels.tracing.evaluate import Evaluation
 from quorisk.kernels.tracing.folding import make
 
 NUM_VALUES = 10
@@ -41,3 +42,8 @@ def random_expression(graph: Any, leaf_nodes: list[Any], chance: random.Random, 
         return make(op, make("and", a, 7), make("and", b, chance.choice([1, 0b100100, 0b111])))
     arguments = {"select": (a, b, c), "when": (a, b), "popcount": (a,)}
     return make(op, *arguments.get(op, (a, b)))
+
+
+def evaluate(outputs: Iterable[Any], leaves: Mapping[Any, Any]) -> np.ndarray:
+    """The outputs' values where the leaves, by name, have these: int64 by output and place."""
+    return Evaluation(outputs, leaves)(np.array(np.broadcast_arrays(*leaves.values()), np.int64))

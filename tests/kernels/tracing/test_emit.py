@@ -10,16 +10,15 @@ import numpy as np
 import pytest
 from llvmlite import ir
 
-from quorisk.kernels.engines.lanes import build
 from quorisk.kernels.engines.lanes.plan import NAME
+from quorisk.kernels.tracing import cpu
 from quorisk.kernels.tracing.arrays import Arrays
 from quorisk.kernels.tracing.demand import in_order
 from quorisk.kernels.tracing.emit import Emitter
-from quorisk.kernels.tracing.evaluate import Evaluation
 from quorisk.kernels.tracing.expressions import Node
 from quorisk.kernels.tracing.folding import make, new_graph
 from quorisk.kernels.tracing.machine import I64, POINTER, constant, lanes_of
-from tests.kernels.tracing.random_expressions import NUM_VALUES, columns_of, random_expression
+from tests.kernels.tracing.random_expressions import NUM_VALUES, columns_of, evaluate, random_expression
 
 SCALAR = (1, 64, False)
 PDEP = pytest.param(
@@ -49,7 +48,7 @@ def machine_code(outputs: list[Any], shape: tuple[int, int, bool]) -> Any:
     for i, output in enumerate(outputs):
         builder.store(emitter.get(output, 64), place(function.args[1], i), align=8)
     builder.ret_void()
-    engine, address = build.linked(build.object_code(str(module)))
+    engine, address = cpu.linked(cpu.object_code(str(module)), NAME)
     call = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(address)
     call.engine = engine  # type: ignore[attr-defined]  # which owns the code
     return call
@@ -95,7 +94,7 @@ def test_machine_code_computes_what_the_expressions_mean(seed, shape):
     ]
     columns = columns_of(mays, chance)
     order = in_order(outputs)
-    meant = dict(zip((node.id for node in order), Evaluation(order)(columns), strict=True))
+    meant = dict(zip((node.id for node in order), evaluate(order, columns), strict=True))
     for output, values in zip(outputs, computed(outputs, columns, shape), strict=True):
         np.testing.assert_array_equal(values, meant[output.id].astype(np.int64), output.op)
 
@@ -114,7 +113,7 @@ def test_shifts_by_amounts_beyond_what_is_known_of_them_have_a_meaning():
         return function.args[0] if name == 0 else constant(lanes_of(ir.IntType(width), 16), 100)
 
     builder.ret(Emitter(builder, 16, 16, leaf, [flag], False).flag(flag))
-    assert "poison" not in str(build._optimized(build._verified(str(module))))
+    assert "poison" not in str(cpu._optimized(cpu._verified(str(module))))
 
 
 @pytest.mark.parametrize("shape", SHAPES)

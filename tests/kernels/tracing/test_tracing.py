@@ -13,7 +13,6 @@ from quorisk.kernels.model import EVERYTHING, Action, Model, leaves
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.tracing import assume
 from quorisk.kernels.tracing.demand import demanded_bits, in_order, width, widths
-from quorisk.kernels.tracing.evaluate import Evaluation
 from quorisk.kernels.tracing.expressions import WORD, Node, signed
 from quorisk.kernels.tracing.folding import choose, make, new_graph
 from quorisk.kernels.tracing.general import CHOICE, PICKED
@@ -31,7 +30,7 @@ from quorisk.kernels.tracing.trace import (
     widest,
 )
 from tests.kernels.engines import herds
-from tests.kernels.tracing.random_expressions import NUM_VALUES, columns_of, random_expression
+from tests.kernels.tracing.random_expressions import NUM_VALUES, columns_of, evaluate, random_expression
 from tests.support import EACH_PROTOCOL, any_values, point_of, random_walks
 
 
@@ -78,7 +77,7 @@ def test_an_expression_means_what_python_says_and_knows_its_bits_and_range(seed)
     outputs = [random_expression(graph, nodes, chance, 4) for _ in range(12)]
     columns = columns_of(mays, chance)
     order = in_order(outputs)
-    for node, column in zip(order, Evaluation(order)(columns), strict=True):
+    for node, column in zip(order, evaluate(order, columns), strict=True):
         for i in range(NUM_VALUES):
             known: dict[int, Any] = {}
             value = by_python(node, {name: int(columns[name][i]) for name in columns}, known)
@@ -99,9 +98,18 @@ def test_for_lanes_an_expression_is_another_one_of_the_same_value(seed):
         chance = random.Random(1000 + seed)
         outputs.append([random_expression(graph, nodes + chosen, chance, 4) for _ in range(12)])
     plain, of_lanes = outputs
-    expected = [np.broadcast_to(column, NUM_VALUES).tolist() for column in Evaluation(plain)(columns)]
+    expected = [column.tolist() for column in evaluate(plain, columns)]
     for others in (of_lanes, only_asked_for(of_lanes)):
-        assert [np.broadcast_to(column, NUM_VALUES).tolist() for column in Evaluation(others)(columns)] == expected
+        assert [column.tolist() for column in evaluate(others, columns)] == expected
+
+
+def test_many_values_are_computed_as_few_are():
+    graph, chance = new_graph(), random.Random(4)
+    nodes = [graph.leaf(i, WORD >> 1) for i in range(3)]
+    outputs = [*(random_expression(graph, nodes, chance, 3) for _ in range(8)), 5, nodes[1]]
+    columns = {i: np.random.default_rng(i).integers(0, 1 << 62, 333) for i in range(3)}
+    few = [evaluate(outputs, {i: column[[place]] for i, column in columns.items()}) for place in range(333)]
+    assert np.array_equal(evaluate(outputs, columns), np.hstack(few))
 
 
 def test_what_a_configuration_never_does_folds_in_lanes():
@@ -133,7 +141,7 @@ def test_bits_that_are_asked_for_by_way_of_others_are_kept():
         ~(a | 4) & ~(b & 1 | 4) & 0b111,
     ]
     columns = {"a": np.repeat(np.arange(4), 4), "b": np.tile(np.arange(4), 4)}
-    for found, expected in zip(Evaluation(only_asked_for(outputs))(columns), Evaluation(outputs)(columns), strict=True):
+    for found, expected in zip(evaluate(only_asked_for(outputs), columns), evaluate(outputs, columns), strict=True):
         assert found.tolist() == expected.tolist()
 
 
@@ -182,7 +190,7 @@ def check_walk(model: Model, params: Any, traced: TracedModel, walks: int, seed:
     names: dict[Any, Any] = {("state", i): column for i, column in enumerate(columns)}
     now = traced.now
     masks = np.array([[int(m) for a in model.actions for m in groups(a, s, params)] for s, *_ in steps]).T
-    found = Evaluation([*now.masks, *now.broken, now.outcome])(names)
+    found = evaluate([*now.masks, *now.broken, now.outcome], names)
     numbers = [word.number for word in traced.words]
     for number, mask in zip(numbers, found, strict=False):
         assert (np.broadcast_to(mask, len(steps)) == masks[number]).all()
@@ -203,7 +211,7 @@ def check_walk(model: Model, params: Any, traced: TracedModel, walks: int, seed:
         own = {name: column[at] for name, column in names.items()}
         own |= {losses_leaf(word.loss): lost_here, PICKED: picked_here}
         own |= {bit_leaf(place): bit, mask_leaf(place): np.int64(1) << bit}
-        computed = Evaluation([word.subset, *(word.after or ())])(own)
+        computed = evaluate([word.subset, *(word.after or ())], own)
         for have, want in zip(computed, expected, strict=True):
             assert (np.broadcast_to(have, len(rows)) == want).all(), model.actions[word.action].name
     return len(steps)
@@ -276,7 +284,7 @@ def test_a_state_beyond_the_bounds_is_found(name):
         for bit in {value.bit_length() - 1 for value in set_here if value}:
             bounds = wide._replace(state=(*wide.state[:leaf], wide.state[leaf] & ~(1 << bit), *wide.state[leaf + 1 :]))
             expressions = [graph.leaf(i, may) for i, may in enumerate(wide.state)]
-            (found,) = Evaluation([strays(expressions, bounds)])(columns)
+            (found,) = evaluate([strays(expressions, bounds)], columns)
             assert found.tolist() == [bool(value >> bit & 1) for value in set_here]
             break
 
@@ -285,7 +293,7 @@ def test_a_value_below_0_is_out_of_bounds():
     leaf = new_graph().leaf("leaf", 7)
     bounds = Bounds((7, 1 << 40), frozenset(), frozenset(), frozenset())
     found = strays([leaf - 5, (leaf << 38) - 5 * 2**38], bounds)
-    assert Evaluation([found])({"leaf": np.arange(8)})[0].tolist() == [True] * 5 + [False, True, True]
+    assert evaluate([found], {"leaf": np.arange(8)})[0].tolist() == [True] * 5 + [False, True, True]
 
 
 def test_of_another_variant_and_of_rates_of_0_nothing_is_left():
@@ -305,7 +313,7 @@ def test_initial_states_by_their_number(name):
     point = point_of(model, **off)
     params, traced = model.make_params(point.values), traced_of(model, dict(point.values))
     choices = np.arange(min(traced.num_choices, 200))
-    found = Evaluation(traced.initial)({CHOICE: choices})
+    found = evaluate(traced.initial, {CHOICE: choices})
     for i, leaf in enumerate(found):
         if not is_gone(traced.state[i]):
             expected = [leaves(model.initial(params, int(choice)))[i] for choice in choices]
@@ -347,7 +355,7 @@ def test_shifts_that_are_taken_to_go_less_far_are_doubted_where_they_go_further_
     shifted = make("shl", graph.leaf("bits", 0xFFF), amount)
     (narrow,), doubt = assume._taking([shifted], {amount.id: 2}, {}, 16)
     assert (width(shifted, 16), width(narrow, 16)) == (32, 16)
-    assert Evaluation([doubt])({"amount": np.arange(16)})[0].tolist() == [not 0 <= n - 3 <= 2 for n in range(16)]
+    assert evaluate([doubt], {"amount": np.arange(16)})[0].tolist() == [not 0 <= n - 3 <= 2 for n in range(16)]
 
 
 def test_conditions_that_are_taken_for_granted_are_doubted_where_they_do_not_hold():
@@ -357,7 +365,7 @@ def test_conditions_that_are_taken_for_granted_are_doubted_where_they_do_not_hol
     output = choose(first, choose(second, 10, 20), 30)
     (constant,), doubt = assume._taking([output], {}, {first.id: True, second.id: False}, 16)
     assert constant == 20
-    assert Evaluation([doubt])({"leaf": np.arange(8)})[0].tolist() == [n % 2 == 1 or n >= 6 for n in range(8)]
+    assert evaluate([doubt], {"leaf": np.arange(8)})[0].tolist() == [n % 2 == 1 or n >= 6 for n in range(8)]
 
 
 def test_leaves_that_follow_others_do_so_in_random_walks_and_one_that_does_not_is_found():
@@ -372,7 +380,7 @@ def test_leaves_that_follow_others_do_so_in_random_walks_and_one_that_does_not_i
     expressions = [graph.leaf(i, (1 << 62) - 1) for i in range(len(columns))]
     outputs = [differing(expressions, [each]) for each in bounds.followers]
     for follower, output in zip(bounds.followers, outputs, strict=True):
-        assert not Evaluation([output])(dict(enumerate(columns)))[0].any()
+        assert not evaluate([output], dict(enumerate(columns)))[0].any()
         changed = columns.copy()
         changed[follower.leaf] ^= 1 << 61
-        assert Evaluation([output])(dict(enumerate(changed)))[0].all()
+        assert evaluate([output], dict(enumerate(changed)))[0].all()

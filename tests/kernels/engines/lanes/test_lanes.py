@@ -13,7 +13,7 @@ from quorisk.kernels.engines.lanes.traced import Shape
 from quorisk.kernels.engines.lanes.vector import effects
 from quorisk.kernels.engines.points import ALWAYS, pack, params_at
 from quorisk.kernels.protocols import registry
-from quorisk.kernels.tracing import assume
+from quorisk.kernels.tracing import assume, cpu
 from quorisk.kernels.tracing.observe import observe
 from quorisk.kernels.tracing.trace import Follower
 from tests.kernels.engines import fuzz
@@ -130,7 +130,7 @@ def test_effects_skipped_where_no_lane_takes_them_are_those_of_all_at_once(monke
     assert fuzz.compare(model, point, OF_32_BITS, True, 8, RUNS).repeated < RUNS / 50
 
 
-@pytest.mark.skipif(build.this_cpu().register_bits < 512, reason="no AVX-512 here")
+@pytest.mark.skipif(cpu.this_cpu().register_bits < 512, reason="no AVX-512 here")
 @pytest.mark.parametrize(("bits", "narrow"), [(256, Shape(16, 16)), (128, Shape(8, 16)), (256, QUEUED), (128, QUEUED)])
 def test_kernels_for_a_cpu_with_narrower_registers(monkeypatch, bits, narrow):
     model, point = losing()

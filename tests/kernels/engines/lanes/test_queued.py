@@ -11,7 +11,7 @@ from llvmlite import ir
 
 from quorisk.analysis.experiment import config
 from quorisk.kernels.engines.job import RECORD
-from quorisk.kernels.engines.lanes import build, traced
+from quorisk.kernels.engines.lanes import traced
 from quorisk.kernels.engines.lanes.build import QUEUED
 from quorisk.kernels.engines.lanes.parts import affected as taken
 from quorisk.kernels.engines.lanes.parts import choice
@@ -20,6 +20,7 @@ from quorisk.kernels.engines.lanes.queued import queues
 from quorisk.kernels.engines.lanes.queued.records import RUNS, Layout, turned
 from quorisk.kernels.engines.lanes.traced import Shape
 from quorisk.kernels.protocols import registry
+from quorisk.kernels.tracing import cpu
 from quorisk.kernels.tracing.expressions import Graph
 from quorisk.kernels.tracing.folding import new_graph
 from quorisk.kernels.tracing.machine import I32, I64, POINTER, lanes_of
@@ -41,7 +42,7 @@ def computed(emit: Emit, given: np.ndarray, shape: tuple[int, ...], dtype: Any) 
     builder = ir.IRBuilder(function.append_basic_block())
     emit(builder, *function.args)
     builder.ret_void()
-    engine, address = build.linked(build.object_code(str(module)), "test")
+    engine, address = cpu.linked(cpu.object_code(str(module)), "test")
     found = np.zeros(shape, dtype)
     ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(address)(given.ctypes.data, found.ctypes.data)
     del engine
