@@ -33,7 +33,7 @@ PROTOCOL_P = {"DuplicateNullKeyMessage": 1 / 2, "CompactedLedgerLeak": 3 / 1024}
 """The probabilities with which PROTOCOL breaks invariants: its 250 states added up in exact fractions."""
 
 
-class Kind(NamedTuple):
+class IntervalKind(NamedTuple):
     """A kind of interval on a chain with a known answer."""
 
     method: str
@@ -58,23 +58,25 @@ class Calibration(NamedTuple):
     """Mean width of the intervals; None if one had no upper limit."""
 
 
-def kinds(probabilities: Sequence[float] = PROBABILITIES, runs: int = RUNS, seed: int = 0) -> Iterator[Kind]:
+def kinds(probabilities: Sequence[float] = PROBABILITIES, runs: int = RUNS, seed: int = 0) -> Iterator[IntervalKind]:
     """Yields every kind of interval on each chain; `runs` are those of the intervals for a fixed number of runs."""
     chains = [("Bernoulli", p, partial(_bernoulli, p, seed)) for p in probabilities]
     chains += [(name, p, partial(_protocol, name, seed)) for name, p in PROTOCOL_P.items()]
     for chain, p, draw in chains:
-        yield Kind(intervals.METHOD, chain, p, partial(_fixed, draw, runs))
+        yield IntervalKind(intervals.METHOD, chain, p, partial(_fixed, draw, runs))
         for name, rule in RULES.items():
-            yield Kind(name, chain, p, partial(_sequential, draw, rule))
+            yield IntervalKind(name, chain, p, partial(_sequential, draw, rule))
     for p in probabilities:
         both, only_variant, only_baseline, _ = pair_of(p)
         difference, ratio = only_variant - only_baseline, (both + only_variant) / (both + only_baseline)
         paired_runs = partial(_paired, p, runs, seed)
-        yield Kind("paired difference", "multinomial", difference, partial(paired_runs, paired.difference_interval))
-        yield Kind("paired ratio", "multinomial", ratio, partial(paired_runs, paired.ratio_interval))
+        yield IntervalKind(
+            "paired difference", "multinomial", difference, partial(paired_runs, paired.difference_interval)
+        )
+        yield IntervalKind("paired ratio", "multinomial", ratio, partial(paired_runs, paired.ratio_interval))
 
 
-def calibrate(kind: Kind, repetitions: int) -> Calibration:
+def calibrate(kind: IntervalKind, repetitions: int) -> Calibration:
     """Repeats a kind of interval."""
     runs, lows, highs = np.array([kind.interval(repetition) for repetition in range(repetitions)]).T
     covered = int(((lows <= kind.truth) & (kind.truth <= highs)).sum())

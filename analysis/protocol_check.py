@@ -16,7 +16,7 @@ from quorisk.kernels.engines import numba_engine
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.points import Point, pack
 from quorisk.kernels.engines.rerun import rerun
-from quorisk.kernels.engines.tally import tally_of
+from quorisk.kernels.engines.tally import named_tally
 from quorisk.kernels.errors import ModelError
 from quorisk.kernels.model import Model, with_defaults
 from quorisk.kernels.protocols import registry
@@ -154,7 +154,7 @@ def _exact(model: Model, points: list[Point]) -> str:
             continue
         truth = answers.solve(chain, parts, model, (), ())
         packed = pack(model, [_cut(point)])
-        tally = tally_of(model, numba_engine.simulate(model, packed, [Job(0, 0, COUNTED)], seed=2)[0])
+        tally = named_tally(model, numba_engine.simulate(model, packed, [Job(0, 0, COUNTED)], seed=2)[0])
         for name, p in {DATA_LOSS: truth.outcomes["lost"], **truth.invariants}.items():
             losses = {DATA_LOSS: tally.outcomes["lost"], **tally.broken}[name]
             low, high = sure.interval(losses, COUNTED, tally.outcomes["unfinished"])

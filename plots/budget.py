@@ -28,7 +28,7 @@ _AROUND_IN, _LEGEND_LINE_IN = 1.05, 0.15
 """Inches above and below the bars, without the legend; inches of a line of the legend."""
 
 
-class Part(NamedTuple):
+class BudgetPart(NamedTuple):
     """A share of a design's losses."""
 
     of: str
@@ -42,7 +42,7 @@ def budget_figure(frame: pd.DataFrame, losses_by_faults: pd.DataFrame | None = N
     rows = choose.of(frame, text.ANY_LOSS)
     found = [each for each in designs(rows) if each.worst["losses"]]
     shown = sorted(found, key=lambda each: -each.worst["high"])[:MOST_ROWS]
-    parts, title, clustered = dict[str, list[Part]](), "by the faults that were met", text.is_clustered(rows)
+    parts, title, clustered = dict[str, list[BudgetPart]](), "by the faults that were met", text.is_clustered(rows)
     if clustered or (text.is_yearly(rows) and rows[text.SCENARIO].nunique() > 1):
         title = "by cause" if clustered else "by scenario"
         parts = {each.settings: _shares({text.cause(of): n for of, n in each.by_cause.items()}) for each in shown}
@@ -65,7 +65,7 @@ def budget_figure(frame: pd.DataFrame, losses_by_faults: pd.DataFrame | None = N
     return figure
 
 
-def by_faults(design: Design, losses_by_faults: pd.DataFrame) -> list[Part]:
+def by_faults(design: Design, losses_by_faults: pd.DataFrame) -> list[BudgetPart]:
     """Returns the shares of a design's losses by set of kinds of faults, under the faults that are worst for it.
 
     `losses_by_faults` has a row for each point and set that came up: `point_id`, `faults` (names of kinds, none if the
@@ -79,12 +79,12 @@ def by_faults(design: Design, losses_by_faults: pd.DataFrame) -> list[Part]:
     return _shares(amounts)
 
 
-def _shares(amounts: Mapping[str, float]) -> list[Part]:
+def _shares(amounts: Mapping[str, float]) -> list[BudgetPart]:
     total = math.fsum(amounts.values())
-    return [Part(of, amount / total) for of, amount in amounts.items() if amount > 0]
+    return [BudgetPart(of, amount / total) for of, amount in amounts.items() if amount > 0]
 
 
-def _stack(axes: Axes, parts: Mapping[str, Sequence[Part]], of: str) -> None:
+def _stack(axes: Axes, parts: Mapping[str, Sequence[BudgetPart]], of: str) -> None:
     """Draws a stacked bar for each design; shares that are small everywhere are joined. `of` labels the axis."""
     names, rest = _told_apart(parts)
     left = np.zeros(len(parts))
@@ -102,7 +102,7 @@ def _stack(axes: Axes, parts: Mapping[str, Sequence[Part]], of: str) -> None:
     axes.grid(visible=False)
 
 
-def _told_apart(parts: Mapping[str, Sequence[Part]]) -> tuple[list[str], list[str]]:
+def _told_apart(parts: Mapping[str, Sequence[BudgetPart]]) -> tuple[list[str], list[str]]:
     """Returns the names that a panel shows, the largest share first, and the names that THE_REST stands for, if any."""
     weights: dict[str, float] = defaultdict(float)
     for each in parts.values():

@@ -50,7 +50,7 @@ ANSWERS, MERGED = "clusters.json", "clusters.parquet"
 _FIRST_PILOT, _PILOT_S = 16, 0.05
 
 
-class Piece(NamedTuple):
+class ClusterPiece(NamedTuple):
     """A task's share of a design: years to draw, or, if there are none, the strata to solve."""
 
     design: int
@@ -58,10 +58,10 @@ class Piece(NamedTuple):
     num_years: int = 0
 
 
-class Done(NamedTuple):
+class ClusterDone(NamedTuple):
     """The result of a piece: losses by strata, or a row of years."""
 
-    piece: Piece
+    piece: ClusterPiece
     losses: Losses | None
     row: Mapping[str, Any] | None
 
@@ -72,15 +72,15 @@ class Worker(NamedTuple):
     placed: tuple[Placed, ...]
     effort: Effort
 
-    def do(self, piece: Piece, attempt: int) -> Done:
+    def do(self, piece: ClusterPiece, attempt: int) -> ClusterDone:
         """Returns the result of a piece, computed on one thread."""
         of = self.placed[piece.design]
         if not piece.num_years:
-            return Done(piece, solved(of, self.effort), None)
+            return ClusterDone(piece, solved(of, self.effort), None)
         cluster, seed = cluster_of(of), self.effort.seed
         once("cluster", "years", lambda: simulate(cluster, 0, 1, seed))
         tally = simulate(cluster, piece.first_year, piece.num_years, seed)
-        return Done(piece, None, rows.row(cluster, seed, piece.first_year, tally))
+        return ClusterDone(piece, None, rows.row(cluster, seed, piece.first_year, tally))
 
 
 def clusters(
@@ -185,13 +185,13 @@ def _strata(context: SparkContext, worker: Worker, progress: Callable[[int], Non
     """Returns each design's losses by strata. `progress` counts all years of a design that needs none as done."""
     found: list[Losses | None] = [None] * len(worker.placed)
 
-    def take(done: list[Done]) -> None:
+    def take(done: list[ClusterDone]) -> None:
         for each in done:
             found[each.piece.design] = each.losses
             if progress and not wants_years(each.losses, worker.effort):
                 progress(worker.effort.years)
 
-    tasks = [[Piece(design)] for design in range(len(worker.placed))]
+    tasks = [[ClusterPiece(design)] for design in range(len(worker.placed))]
     gather(context, tasks, worker.do, math.inf, take, f"strata of {len(tasks)} designs")
     return found
 
@@ -208,7 +208,7 @@ def _years(
     new: list[Mapping[str, Any]] = []
     waiting = folder.Waiting(out / folder.YEARS, rows.SCHEMA)
 
-    def take(done: list[Done]) -> None:
+    def take(done: list[ClusterDone]) -> None:
         for each in done:
             assert each.row
             new.append(each.row)
@@ -228,25 +228,25 @@ def _years(
     return new
 
 
-def _missing(design: int, worker: Worker, there: Sequence[Mapping[str, Any]]) -> Iterator[Piece]:
+def _missing(design: int, worker: Worker, there: Sequence[Mapping[str, Any]]) -> Iterator[ClusterPiece]:
     """Yields the years of a design that no row has."""
     own = rows.cluster_id(rows.canonical_parameters(cluster_of(worker.placed[design])))
     at, end = worker.effort.first_year, worker.effort.first_year + worker.effort.years
     for row in sorted((row for row in there if row["cluster_id"] == own), key=lambda row: row["first_year"]):
         if row["first_year"] > at:
-            yield Piece(design, at, row["first_year"] - at)
+            yield ClusterPiece(design, at, row["first_year"] - at)
         at = max(at, row["first_year"] + row["num_years"])
     if at < end:
-        yield Piece(design, at, end - at)
+        yield ClusterPiece(design, at, end - at)
 
 
-def _cut(wanted: Sequence[Piece], worker: Worker, cores: int) -> list[Piece]:
+def _cut(wanted: Sequence[ClusterPiece], worker: Worker, cores: int) -> list[ClusterPiece]:
     """Cuts years into pieces of about equal cost, as runs are."""
     year_s = np.zeros(len(worker.placed))
     for design in {piece.design for piece in wanted}:
         year_s[design] = _year_s(cluster_of(worker.placed[design]), worker.effort)
     cut = plan([Job(*piece) for piece in wanted], year_s, cores)
-    return [Piece(*each) for each in zip(*(cut[name].to_pylist() for name in Job._fields), strict=True)]
+    return [ClusterPiece(*each) for each in zip(*(cut[name].to_pylist() for name in Job._fields), strict=True)]
 
 
 def _year_s(cluster: Cluster, effort: Effort) -> float:

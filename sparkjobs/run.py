@@ -63,7 +63,7 @@ class Done(NamedTuple):
 
     job: Job
     sums: list[int]
-    """The tally of runs from the beginning, see `kernels.engines.tally.tally_of`: zeros if there are none."""
+    """The tally of runs from the beginning, see `kernels.engines.tally.named_tally`: zeros if there are none."""
     attempt: int
     """Number of the task's attempt that did it, from 0."""
     host: str

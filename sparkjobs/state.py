@@ -14,7 +14,7 @@ from quorisk.analysis.experiment.grid import GridPoint
 from quorisk.analysis.experiment.identity import canonical_parameters
 from quorisk.analysis.results import heads, schema
 from quorisk.kernels.cores import num_cores
-from quorisk.kernels.engines.tally import tally_of
+from quorisk.kernels.engines.tally import named_tally
 from quorisk.kernels.errors import ConfigError, RunError
 from quorisk.kernels.model import OUTCOMES
 from quorisk.sparkjobs import folder
@@ -76,7 +76,7 @@ class State:
             point, first_run, _ = each.job
             if each.head:  # whose runs have numbers of their own
                 first_run = self._experiment.run.first_run
-            tally = tally_of(model, each.sums)
+            tally = named_tally(model, each.sums)
             row = schema.row(
                 identity(self._experiment, self._experiment.points[point]),
                 model,

@@ -14,7 +14,7 @@ from quorisk.analysis.results import heads
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.points import Points, pack
 from quorisk.kernels.engines.registry import Engine
-from quorisk.kernels.engines.tally import tally_of
+from quorisk.kernels.engines.tally import named_tally
 from quorisk.kernels.model import Model
 from quorisk.kernels.states.exits import from_exits
 
@@ -46,7 +46,7 @@ def run_tail(
     if tail.points is None:
         return tail.head
     sums = run_sums(engine, model, tail.points, Job(0, method.TAIL + job.first_run, job.num_runs), run.seed)
-    return heads.with_runs(tail.head, tally_of(model, sums), job.first_run)
+    return heads.with_runs(tail.head, named_tally(model, sums), job.first_run)
 
 
 def tail_of(model: Model, point: GridPoint, run: RunSettings, most_transitions: int, enough: float = 0.0) -> Tail:

@@ -114,7 +114,7 @@ def run(
 ) -> tally.Tally:
     """The tally of some runs of one point."""
     job = Job(0, first_run, runs)
-    return tally.tally_of(model, numba_engine.simulate(model, points.pack(model, [point]), [job], seed, threads)[0])
+    return tally.named_tally(model, numba_engine.simulate(model, points.pack(model, [point]), [job], seed, threads)[0])
 
 
 def instances(model: Model, state: Any, params: Any) -> Iterator[tuple[Any, int]]:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from quorisk.analysis.cluster.availability import Availability, Restarts, Writers, availability
-from quorisk.analysis.cluster.certified import PRECISION, Draws, certified
+from quorisk.analysis.cluster.certified import PRECISION, DrawPlan, certified
 from quorisk.analysis.cluster.figures import Figure, Losses, Size
 from quorisk.analysis.cluster.sampled import sampled
 from quorisk.analysis.cluster.unflushed import Tails, with_unflushed
@@ -138,7 +138,7 @@ def solved(placed: Placed, effort: Effort) -> Losses | None:
     cluster = cluster_of(placed)
     if cluster.is_ageing or effort.method == "count":
         return None
-    return certified(cluster, effort.confidence, Draws(effort.seed, effort.threads, precision=effort.precision))
+    return certified(cluster, effort.confidence, DrawPlan(effort.seed, effort.threads, precision=effort.precision))
 
 
 def wants_years(found: Losses | None, effort: Effort) -> bool:

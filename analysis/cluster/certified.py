@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from quorisk.analysis.cluster.figures import Cause, Figure, Losses
-from quorisk.analysis.cluster.hazard import Rates, p_any
+from quorisk.analysis.cluster.hazard import IncidentRates, p_any
 from quorisk.analysis.cluster.sizes import at_least, of_both, units_of
 from quorisk.analysis.statistics.intervals import bernstein
 from quorisk.kernels.cluster.bounds import ENTRIES, INCIDENTS
@@ -22,7 +22,7 @@ PRECISION = 1e-3
 """Half-width of an interval, relative to the figure, for which draws are made."""
 
 
-class Draws(NamedTuple):
+class DrawPlan(NamedTuple):
     """Settings of draws."""
 
     seed: int
@@ -46,7 +46,7 @@ class Rate(NamedTuple):
     """Bound of the error from ticks that were taken for too old to matter."""
 
 
-def certified(cluster: Cluster, confidence: float, draws: Draws) -> Losses:
+def certified(cluster: Cluster, confidence: float, draws: DrawPlan) -> Losses:
     """Returns the losses of a cluster."""
     each = (1.0 + confidence) / 2.0  # P(any) needs two intervals
     incidents, solved, rates = _any_loss(cluster, each, draws)
@@ -68,12 +68,12 @@ def certified(cluster: Cluster, confidence: float, draws: Draws) -> Losses:
     )
 
 
-def any_loss(cluster: Cluster, confidence: float, draws: Draws) -> Figure:
+def any_loss(cluster: Cluster, confidence: float, draws: DrawPlan) -> Figure:
     """Returns P(anything is lost in a year) alone."""
     return _figure(p_any(_any_loss(cluster, (1.0 + confidence) / 2.0, draws)[-1]))
 
 
-def _any_loss(cluster: Cluster, confidence: float, draws: Draws) -> tuple[Rate, Shares, Rates]:
+def _any_loss(cluster: Cluster, confidence: float, draws: DrawPlan) -> tuple[Rate, Shares, IncidentRates]:
     incidents = _rate(cluster, INCIDENTS, confidence, draws, SHARES)
     solved = _again(cluster, incidents.found, draws, SHARES + 4)
     return incidents, solved, _with_first(incidents, solved, confidence)
@@ -84,7 +84,7 @@ def _figure(ends: Sequence[float]) -> Figure:
     return Figure(float(value), float(low), float(high), METHOD)
 
 
-def _rate(cluster: Cluster, what: str, confidence: float, draws: Draws, purpose: int) -> Rate:
+def _rate(cluster: Cluster, what: str, confidence: float, draws: DrawPlan, purpose: int) -> Rate:
     found = strata(cluster, what)
     pilot = draw(cluster, found, what, False, draws.pilot, draws.seed, purpose, draws.threads, draws.progress)
     num = _needed(found, pilot, draws)
@@ -104,7 +104,7 @@ def _ends(part: Shares, what: int, confidence: float) -> tuple[float, float]:
     return part.whole * low, part.whole * high
 
 
-def _needed(found: Strata, pilot: Shares, draws: Draws) -> int:
+def _needed(found: Strata, pilot: Shares, draws: DrawPlan) -> int:
     """Number of draws that the precision needs, estimated from those of a pilot."""
     if not pilot.draws:
         return 0
@@ -114,19 +114,19 @@ def _needed(found: Strata, pilot: Shares, draws: Draws) -> int:
     return _within((3.0 * pilot.whole * spread / wanted) ** 2, draws) if wanted > 0.0 else MOST
 
 
-def _within(num: float, draws: Draws) -> int:
+def _within(num: float, draws: DrawPlan) -> int:
     """`num` draws, limited to the fewest and the most for their precision."""
     return int(min(max(num, draws.pilot, LEAST * PRECISION / draws.precision), MOST))
 
 
-def _again(cluster: Cluster, found: Strata, draws: Draws, purpose: int) -> Shares:
+def _again(cluster: Cluster, found: Strata, draws: DrawPlan, purpose: int) -> Shares:
     """Draws of the strata that are solved: for how much is lost, and whether it is the first time."""
     whole = sum(row.weight * row.bound for row in found.rows if not math.isnan(row.value))
     num = _within(10.0 / draws.precision * whole / found.solved, draws) if found.solved else 0
     return draw(cluster, found, INCIDENTS, True, num, draws.seed, purpose, draws.threads, draws.progress)
 
 
-def _with_first(incidents: Rate, solved: Shares, confidence: float) -> Rates:
+def _with_first(incidents: Rate, solved: Shares, confidence: float) -> IncidentRates:
     """The rates of all incidents and of first ones, which follow none within the memory."""
     value = low = high = 0.0
     for part in filter(lambda part: part.draws, (incidents.sampled, solved)):
@@ -134,7 +134,7 @@ def _with_first(incidents: Rate, solved: Shares, confidence: float) -> Rates:
         value += part.whole * part.sums[NOT_FIRST] / part.draws
         low, high = low + ends[0], high + ends[1]
     first = (incidents.value - value, max(0.0, incidents.low - high), incidents.high - low)
-    return Rates(incidents[:3], first, incidents.found.memory, incidents.off)
+    return IncidentRates(incidents[:3], first, incidents.found.memory, incidents.off)
 
 
 def _sizes(incidents: Rate, solved: Shares) -> tuple[Sizes, float]:

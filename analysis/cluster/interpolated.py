@@ -12,14 +12,13 @@ from functools import lru_cache
 import numpy as np
 
 from quorisk.analysis.cluster.answer import Effort, cluster_of, effort_of
-from quorisk.analysis.cluster.certified import Draws, any_loss
+from quorisk.analysis.cluster.certified import DrawPlan, any_loss
 from quorisk.analysis.cluster.unflushed import Tails
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.placed import EVENTS, TABLE, Placed
 from quorisk.analysis.rates.draws import draw_named
 from quorisk.analysis.rates.reweighted import NUM_DRAWS
-from quorisk.analysis.statistics.uncertainty import LEVELS, Allowed, Design, Figure, bent, log_variance_shares
-from quorisk.analysis.statistics.uncertainty import Draws as Levels
+from quorisk.analysis.statistics.uncertainty import LEVELS, Allowed, Design, Draws, Figure, bent, log_variance_shares
 from quorisk.kernels.cluster.bounds import INCIDENTS
 from quorisk.kernels.cluster.setting import Cluster
 from quorisk.kernels.cluster.strata import strata
@@ -105,11 +104,11 @@ def _hazard(placed: Placed, effort: Effort) -> float:
 @lru_cache(maxsize=4096)
 def _p_any(cluster: Cluster, effort: Effort) -> float:
     """P(any loss of copies in a year), computed once where designs or figures make no difference to a cluster."""
-    return any_loss(cluster, effort.confidence, Draws(effort.seed, 1, None, _PRECISION, _PILOT)).value
+    return any_loss(cluster, effort.confidence, DrawPlan(effort.seed, 1, None, _PRECISION, _PILOT)).value
 
 
 def _design(
-    placed: Placed, effort: Effort, of: dict[str, Figure], draws: Levels, num_draws: int, most_rows: int
+    placed: Placed, effort: Effort, of: dict[str, Figure], draws: Draws, num_draws: int, most_rows: int
 ) -> Design | None:
     if _hazard(placed, effort) <= _SURELY:
         return None

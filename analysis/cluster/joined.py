@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from quorisk.analysis.cluster import sampled
 from quorisk.analysis.cluster.answer import Answer, Effort, answer, cluster_of, designs, effort_of
-from quorisk.analysis.cluster.certified import PRECISION, Draws, any_loss
+from quorisk.analysis.cluster.certified import PRECISION, DrawPlan, any_loss
 from quorisk.analysis.cluster.figures import BY_CAUSE, COLUMNS, ENDS, PLACED, Figure
 from quorisk.analysis.estimate import rare
 from quorisk.analysis.estimate.method import FEW_RUNS
@@ -87,7 +87,9 @@ def p_any_of(placed: Placed, effort: Effort) -> Figure:
     """Returns P(any loss in a year) alone, as `answer_of` says it: in half the time where strata tell all of it."""
     if placed.cluster.is_ageing or effort.method == "count" or placed.unflushed:
         return answer_of(placed, effort).losses.p_any
-    return any_loss(cluster_of(placed), effort.confidence, Draws(effort.seed, effort.threads, None, effort.precision))
+    return any_loss(
+        cluster_of(placed), effort.confidence, DrawPlan(effort.seed, effort.threads, None, effort.precision)
+    )
 
 
 def _told(found: Mapping[K, Placed], tell: Callable[..., T], effort: Effort) -> dict[K, T]:

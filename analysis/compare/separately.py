@@ -12,7 +12,7 @@ from typing import NamedTuple
 from quorisk.analysis.compare import common_random_numbers
 from quorisk.analysis.estimate import method, rare
 from quorisk.analysis.estimate.estimate import Risk, method_of, risk_of
-from quorisk.analysis.estimate.method import Known, Rare, Where
+from quorisk.analysis.estimate.method import KnownHead, Rare, Where
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.analysis.statistics.estimator import Estimator
@@ -60,7 +60,7 @@ def compared(
     each = simultaneous(simultaneous(run.confidence, len(pairs)), 2)
     given = experiment._replace(run=run._replace(confidence=each))
     alone: dict[str, Alone] = {}
-    known: dict[str, Known] = {}
+    known: dict[str, KnownHead] = {}
     for label, seen in variants.items():
         is_rare = method.pilot_runs(seen.point, run) and method.is_rare(run, seen.losses, seen.hidden)
         if is_rare and (answer := _rare(given, seen.point, threads, solving)):
@@ -102,7 +102,7 @@ def _counted(seen: Seen, runs: int, confidence: float) -> Alone:
 
 
 def _tail(
-    experiment: Experiment, points: list[Point], known: Known, threads: int
+    experiment: Experiment, points: list[Point], known: KnownHead, threads: int
 ) -> tuple[Comparison, tuple[float, float]]:
     """A pair that shares a head, by runs of both from its exits; and the head's part, as `beyond` takes it."""
     assert known.exits

@@ -15,7 +15,7 @@ from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.kernels.engines import registry
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.points import Point, pack, rates_in_force
-from quorisk.kernels.engines.tally import TIME_TICK, Tally, tally_of
+from quorisk.kernels.engines.tally import TIME_TICK, Tally, named_tally
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import LOST, OUTCOMES, UNFINISHED, Model, loses_messages
 from quorisk.say.quantities import say_rate, say_time
@@ -158,7 +158,7 @@ def estimate(
     where = Where(engine, model, points, threads, progress, enough)
     made, found = method.answer(experiment, where, point, memory_bytes, solving)
     seconds = time.perf_counter() - compiled
-    counted = tally_of(model, made.sums)
+    counted = named_tally(model, made.sums)
     tally, stopped = (found.tail, found.stopped) if found else (counted, made.stopped)
     parts = rare.parts(model, *found.known) if found else {}
     losing = data_loss_invariants(model)

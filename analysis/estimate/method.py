@@ -19,7 +19,7 @@ from quorisk.kernels import declared
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.points import Point, Points
 from quorisk.kernels.engines.registry import Engine
-from quorisk.kernels.engines.tally import Tally, num_columns, tally_of
+from quorisk.kernels.engines.tally import Tally, named_tally, num_columns
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import HORIZON, LOST, OUTCOMES, UNFINISHED, Model
 from quorisk.kernels.protocols import registry
@@ -67,7 +67,7 @@ class Made(NamedTuple):
     the runs were spent), `certain` (none were needed); empty if there are more to come."""
 
 
-class Known(NamedTuple):
+class KnownHead(NamedTuple):
     """Knowledge of losses too rare to count, before anything is sampled: a solved head."""
 
     solved: Solved
@@ -78,7 +78,7 @@ class Known(NamedTuple):
 class Rare(NamedTuple):
     """Knowledge of losses too rare to count: a solved head, and the runs from its exits."""
 
-    known: Known
+    known: KnownHead
     tail: Tally
     """Tally of the runs from the exits."""
     stopped: str
@@ -137,7 +137,7 @@ def _make(
         job = Job(0, run.first_run + runs, look - runs)
         more = run_sums(where.engine, where.model, where.points, job, run.seed, where.threads, where.progress)
         sums, runs = [a + b for a, b in zip(sums, more, strict=True)], look
-        tally = tally_of(where.model, sums)
+        tally = named_tally(where.model, sums)
         losses, hidden = judged(tally.outcomes, tally.broken, run)
         if rule and look in looks and enough(losses, runs, hidden):
             return Made(sums, runs, "precision")
@@ -163,7 +163,7 @@ def known(
     memory_bytes: int = HEAD_BYTES,
     progress: rare.Solving | None = None,
     enough: float = 0.0,
-) -> Known | None:
+) -> KnownHead | None:
     """Returns a point's head of `most` transitions, or fewer, and where runs leave it; None if `run.method` has none.
 
     A pure function of its arguments. `progress` is called as by `rare.solve`. Raises ModelError where a protocol that
@@ -180,7 +180,7 @@ def known(
         lumped.check_stand_ins(model, point)
         declared.check_margin(model, head.odds.params)
     if solved.beyond <= max(certain * solved.lost, enough):
-        return Known(solved, None)
+        return KnownHead(solved, None)
     if run.method == "auto" and solved.lost == 0.0 and solved.leaves > rare.LITTLE_KNOWN:
         return None
     exits = exits_of(head, solved, memory_bytes - head.num_bytes)
@@ -195,7 +195,7 @@ def known(
         if rare.upper(less, others, most) >= rare.upper(solved, exits, most):
             break
         solved, exits = less, others
-    return Known(sampled(solved, exits), exits) if len(exits.flows) else Known(solved, None)
+    return KnownHead(sampled(solved, exits), exits) if len(exits.flows) else KnownHead(solved, None)
 
 
 def sampled(solved: Solved, exits: Exits) -> Solved:
@@ -220,7 +220,7 @@ def solve(
     if found is None:
         return None
     parts = rare.parts(where.model, *found)
-    nothing = tally_of(where.model, [0] * num_columns(where.model))
+    nothing = named_tally(where.model, [0] * num_columns(where.model))
     _hold_against(where.model, run, parts, pilot, nothing)
     if found.exits is None:
         return Rare(found, nothing, "certain")
@@ -229,7 +229,7 @@ def solve(
     num_runs = parts[DATA_LOSS].num_runs(estimator_of(run), run.runs, where.enough)
     run = run._replace(first_run=TAIL + run.first_run, runs=num_runs)
     made = _make(where, run, run.runs, None, lambda k, n, hidden: part.is_precise(run, k, n, hidden))
-    tail = tally_of(where.model, made.sums)
+    tail = named_tally(where.model, made.sums)
     _hold_against(where.model, run, parts, pilot, tail)
     return Rare(found, tail, made.stopped)
 
@@ -262,7 +262,7 @@ def answer(
             raise ConfigError(f"{experiment.path}: run.method = {run.method!r}: count or auto, {why}")
         return count(where, run, run.runs), None
     made = count(where, run, pilot)
-    tally = tally_of(where.model, made.sums)
+    tally = named_tally(where.model, made.sums)
     if made.stopped == "precision":
         return made, None
     if is_rare(run, *judged(tally.outcomes, tally.broken, run)):

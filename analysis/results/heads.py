@@ -13,7 +13,7 @@ from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.kernels.errors import ResultError
 
 if TYPE_CHECKING:
-    from quorisk.analysis.estimate.method import Known
+    from quorisk.analysis.estimate.method import KnownHead
     from quorisk.analysis.estimate.rare import Part
     from quorisk.analysis.experiment.config import RunSettings
     from quorisk.analysis.statistics.estimator import Estimator
@@ -53,7 +53,7 @@ _NOTHING: Mapping[str, Any] = {
 }  # fmt: skip
 
 
-def record(model: "Model", found: "Known | None", most_transitions: int) -> dict[str, Any]:
+def record(model: "Model", found: "KnownHead | None", most_transitions: int) -> dict[str, Any]:
     """Returns the record of a head in a table, before any run starts from its exits."""
     from quorisk.analysis.estimate import rare  # here, since what reads tables solves nothing
 

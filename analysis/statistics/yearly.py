@@ -75,7 +75,7 @@ class Part(NamedTuple):
         return self.per_year * -math.expm1(self.hits * math.log1p(-p))
 
 
-class Losses(NamedTuple):
+class YearlyLosses(NamedTuple):
     """Expected losses a year."""
 
     p: float
@@ -92,7 +92,7 @@ def confidence_of_each(confidence: float, num_sampled: int) -> float:
     return simultaneous(confidence, max(num_sampled, 1))
 
 
-def add_up(parts: Sequence[Part], confidence: float) -> Losses:
+def add_up(parts: Sequence[Part], confidence: float) -> YearlyLosses:
     """Returns the losses of some scenarios, whose sampled ones have intervals at the confidence of
     `confidence_of_each`.
 
@@ -100,7 +100,7 @@ def add_up(parts: Sequence[Part], confidence: float) -> Losses:
     (0.021, 0.011, 0.041)
     """
     exact = all(part.low == part.high for part in parts)
-    return Losses(*losses(parts), 1.0 if exact else confidence, EXACT if exact else METHOD)
+    return YearlyLosses(*losses(parts), 1.0 if exact else confidence, EXACT if exact else METHOD)
 
 
 def losses(parts: Iterable[Part]) -> Ends:

@@ -61,7 +61,7 @@ class Tally(NamedTuple):
         return self.sums[what] * UNIT / self.years
 
 
-class Rates(NamedTuple):
+class LossRates(NamedTuple):
     """Rates of events and of nodes lost alone, a year."""
 
     total: float
@@ -84,7 +84,7 @@ class Ageing(NamedTuple):
     batches: int
 
 
-class Losses(NamedTuple):
+class LossTimes(NamedTuple):
     """Times at which nodes are lost alone, if they age."""
 
     time: np.ndarray  # float64
@@ -179,7 +179,7 @@ def _windows(hits: float) -> float:
     return min(max(_LEAST_WINDOWS, needed), _MOST_WINDOWS)
 
 
-def _rates(cluster: Cluster) -> Rates:
+def _rates(cluster: Cluster) -> LossRates:
     large, events = max(cluster.rack_sizes), cluster.events
     at_most = np.full((len(events), 2, cluster.nodes + 1), np.inf)
     for i, event in enumerate(events):
@@ -189,7 +189,7 @@ def _rates(cluster: Cluster) -> Rates:
     some = [(each.first, each.nodes) if each.scope == NODE and each.nodes else (0, cluster.nodes) for each in events]
     single = 0.0 if cluster.is_ageing else cluster.nodes * cluster.node_loss
     often = np.cumsum([event.per_year * sum(cluster.scopes_of(event).values()) for event in events], dtype=np.float64)
-    return Rates(
+    return LossRates(
         (float(often[-1]) if events else 0.0) + single,
         often,
         np.array([event.scope == RACK for event in events], np.bool_),
@@ -202,12 +202,12 @@ def _rates(cluster: Cluster) -> Rates:
     )
 
 
-def _room_for_losses(cluster: Cluster, warm_up: float) -> Losses:
+def _room_for_losses(cluster: Cluster, warm_up: float) -> LossTimes:
     """Room for many more losses than there are in a year."""
     steepest = max(1.0, cluster.lifetime_shape, cluster.service_life ** (1.0 - cluster.lifetime_shape))
     mean = cluster.nodes * cluster.node_loss * steepest * (1.0 + warm_up) if cluster.is_ageing else 0.0
     most = int(mean + 40.0 * mean**0.5) + 100
-    return Losses(np.zeros(most), np.zeros(most, np.int64))
+    return LossTimes(np.zeros(most), np.zeros(most, np.int64))
 
 
 def _years(

@@ -176,7 +176,7 @@ def empty(model: Model, num_records: int) -> tuple[np.ndarray, np.ndarray]:
     return np.zeros(num_columns(model), np.int64), np.empty((num_records, len(RECORD)), np.int64)
 
 
-def tally_of(model: Model, row: list[int]) -> Tally:
+def named_tally(model: Model, row: list[int]) -> Tally:
     """A tally row, int64 of length `num_columns(model)`, under names."""
     names = [invariant.name for invariant in model.invariants]
     values = [int(value) for value in row]

@@ -19,7 +19,7 @@ from quorisk.kernels.states.odds import Odds
 from quorisk.kernels.states.store import Kept
 
 
-class Known(NamedTuple):
+class KnownMargin(NamedTuple):
     """A model's margin at a point."""
 
     fault: int
@@ -37,17 +37,17 @@ class Known(NamedTuple):
         return odds._replace(decades=decades)
 
 
-def known(model: Model, odds: Odds) -> Known | None:
+def known(model: Model, odds: Odds) -> KnownMargin | None:
     """Returns the model's margin at the point of these odds; None if it has none there."""
     most = model.margin.most(odds.params) if model.margin else 0
     if model.margin is None or not most:
         return None
     fault = [action.name for action in model.actions].index(model.margin.fault)
     together = most * odds.rates[fault]
-    return Known(fault, most, together / (together + odds.rates[-1]) if together > 0.0 else 0.0)
+    return KnownMargin(fault, most, together / (together + odds.rates[-1]) if together > 0.0 else 0.0)
 
 
-def bounds(model: Model, margin: Known, odds: Odds, kept: Kept, arrays: Any, flows: np.ndarray) -> np.ndarray:
+def bounds(model: Model, margin: KnownMargin, odds: Odds, kept: Kept, arrays: Any, flows: np.ndarray) -> np.ndarray:
     """Bounds what is lost of the runs that leave a head with these flows; float64 by state. `arrays` are the head's.
 
     Raises ModelError where a state contradicts the margin.

@@ -14,7 +14,7 @@ from quorisk.kernels import declared
 from quorisk.kernels.engines import numba_engine
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.points import pack
-from quorisk.kernels.engines.tally import num_columns, tally_of
+from quorisk.kernels.engines.tally import named_tally, num_columns
 from quorisk.kernels.errors import ModelError
 from quorisk.kernels.model import COMPLETED, LOST, Alike, Invariant, Margin, Parameter
 from quorisk.kernels.ops import where
@@ -222,7 +222,7 @@ def test_a_head_that_the_pilot_contradicts_is_no_answer():
     sums = [0] * num_columns(model)
     sums[COMPLETED], sums[LOST] = 13_167, 3_217  # as they are
     with pytest.raises(ModelError, match=r"forget, alike or widths: 3,217 of 16,384 runs lost data, and by the solved"):
-        method.solve(where, point(), RUN, tally_of(model, sums), MEMORY)
+        method.solve(where, point(), RUN, named_tally(model, sums), MEMORY)
 
 
 def test_counts_that_a_head_allows_contradict_nothing():

@@ -22,8 +22,8 @@ from quorisk.kernels.engines.tally import (
     STEPS,
     TIME_HISTOGRAM,
     first_met,
+    named_tally,
     num_columns,
-    tally_of,
 )
 from quorisk.kernels.protocols.compaction import MODEL
 from tests.support import values_of
@@ -54,7 +54,7 @@ def table(losses: Sequence[int], unfinished: int = 0, horizon: int = 0, **varied
         sums[STEP_HISTOGRAM + (8 + number).bit_length()] = RUNS
         sums[TIME_HISTOGRAM + 31], sums[TIME_HISTOGRAM + 32] = num_lost // 2, num_lost - num_lost // 2
         sums[first_met(MODEL)] = num_lost
-        rows.append(schema.row(identity, MODEL, 0, tally_of(MODEL, sums), "numba", 1.0))
+        rows.append(schema.row(identity, MODEL, 0, named_tally(MODEL, sums), "numba", 1.0))
     return pa.Table.from_pylist(rows, schema=schema.SCHEMA)
 
 

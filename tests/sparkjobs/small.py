@@ -6,7 +6,7 @@ from quorisk.analysis.results import schema
 from quorisk.kernels.engines import registry
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.numba_engine import simulate
-from quorisk.kernels.engines.tally import tally_of
+from quorisk.kernels.engines.tally import named_tally
 from quorisk.sparkjobs.state import identity
 from quorisk.sparkjobs.sweep import work_of
 from tests.support import SMALL_FILE
@@ -32,7 +32,7 @@ def directly(experiment, threads=1):
             identity(experiment, each),
             experiment.model,
             experiment.run.first_run,
-            tally_of(experiment.model, sums),
+            named_tally(experiment.model, sums),
             AUTO,
             0.0,
         )

@@ -15,7 +15,7 @@ from quorisk.analysis.experiment import config
 from quorisk.analysis.results import schema
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.numba_engine import simulate
-from quorisk.kernels.engines.tally import tally_of
+from quorisk.kernels.engines.tally import named_tally
 from quorisk.sparkjobs import folder
 from quorisk.sparkjobs.draw import draw
 from quorisk.sparkjobs.state import identity
@@ -34,7 +34,9 @@ def first_page(tmp_path, no_figures):
         jobs = [Job(point, 0, experiment.run.runs) for point in range(len(experiment.points))]
         found = simulate(experiment.model, work_of(experiment).points, jobs, 1).tolist()
         rows = [
-            schema.row(identity(experiment, each), experiment.model, 0, tally_of(experiment.model, sums), "numba", 1.0)
+            schema.row(
+                identity(experiment, each), experiment.model, 0, named_tally(experiment.model, sums), "numba", 1.0
+            )
             for each, sums in zip(experiment.points, found, strict=True)
         ]
         table = pa.Table.from_pylist([row | {"stopped": ["runs"]} for row in rows], schema=schema.SCHEMA)

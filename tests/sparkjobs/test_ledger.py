@@ -12,7 +12,7 @@ from quorisk.analysis.experiment import config
 from quorisk.analysis.statistics.sequential import confidence_sequence, looks
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.registry import choose
-from quorisk.kernels.engines.tally import tally_of
+from quorisk.kernels.engines.tally import named_tally
 from quorisk.sparkjobs.ledger import Counts, Ledger, Stop
 from quorisk.sparkjobs.plan import cost_s, plan, share
 from quorisk.sparkjobs.sweep import work_of
@@ -34,7 +34,7 @@ def compute(given, jobs):
     """(point, first run, counts) of each job."""
     work, engine = work_of(given), choose("numba")
     for job, sums in zip(jobs, engine.simulate(given.model, work.points, jobs, work.run.seed), strict=True):
-        tally = tally_of(given.model, sums.tolist())
+        tally = named_tally(given.model, sums.tolist())
         counts = judged(tally.outcomes, tally.broken, given.run)
         yield job.point, job.first_run, Counts(job.num_runs, *counts)
 

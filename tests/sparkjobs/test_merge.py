@@ -11,7 +11,7 @@ from quorisk.analysis.experiment import config
 from quorisk.analysis.results import schema
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.numba_engine import simulate
-from quorisk.kernels.engines.tally import tally_of
+from quorisk.kernels.engines.tally import named_tally
 from quorisk.sparkjobs import files, folder
 from quorisk.sparkjobs.state import identity
 from quorisk.sparkjobs.sweep import work_of
@@ -64,7 +64,7 @@ def leave(tmp_path, monkeypatch):
                 identity(experiment, each),
                 experiment.model,
                 experiment.run.first_run,
-                tally_of(experiment.model, sums),
+                named_tally(experiment.model, sums),
                 "numba",
                 1.0,
             )

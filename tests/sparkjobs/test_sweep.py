@@ -18,7 +18,7 @@ from quorisk.analysis.experiment.identity import point_id
 from quorisk.analysis.results import provenance, schema, sealed, sweeps
 from quorisk.analysis.results.frame import frame as frame_of
 from quorisk.kernels.engines.job import Job
-from quorisk.kernels.engines.tally import tally_of
+from quorisk.kernels.engines.tally import named_tally
 from quorisk.kernels.errors import ConfigError, RunError
 from quorisk.sparkjobs import folder
 from quorisk.sparkjobs.plan import plan
@@ -62,7 +62,7 @@ def test_the_rows_of_any_partition_add_up_to_the_same(spark, load):
         assert num_tasks == cores
         for point, row in enumerate(expected.to_pylist()):
             sums = [each.sums for each in done if each.job.point == point]
-            tally = tally_of(experiment.model, [sum(column) for column in zip(*sums, strict=True)])
+            tally = named_tally(experiment.model, [sum(column) for column in zip(*sums, strict=True)])
             again = schema.row(
                 schema.Identity(*(row[name] for name in schema.IDENTITY_COLUMNS)), experiment.model, 0, tally, AUTO, 0.0
             )

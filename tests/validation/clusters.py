@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator
 from itertools import islice
 
-from quorisk.analysis.cluster.certified import Draws, certified
+from quorisk.analysis.cluster.certified import DrawPlan, certified
 from quorisk.analysis.cluster.figures import Figure
 from quorisk.analysis.cluster.sampled import sampled
 from quorisk.kernels.cluster.setting import Cluster, Event
@@ -54,7 +54,7 @@ def majorities(quick: bool) -> Check:
     for nodes in (3, 5, 7, 9):
         for p in (0.01, 0.02, 0.04, 0.08):
             truth = enumerated.p_at_least(nodes // 2 + 1, [p] * nodes)
-            ours = certified(majority(nodes, events=(Event("fail", "cluster", 1.0, p),)), CONFIDENCE, Draws(SEED, 1))
+            ours = certified(majority(nodes, events=(Event("fail", "cluster", 1.0, p),)), CONFIDENCE, DrawPlan(SEED, 1))
             found = ours.incidents.value
             off.append(abs(found / truth - 1.0))
             rows.append((f"{nodes} nodes at {p:.0%}", "strata", f"{truth:.6e}", f"{found:.6e}", f"{off[-1]:.0e}"))
@@ -88,7 +88,7 @@ def majorities(quick: bool) -> Check:
 
 def _rows(name: str, quick: bool) -> Iterator[tuple[str, str, str, float, float, float]]:
     cluster, truth, by_ledgers = cluster_of(name), KNOWN[name]["strata"], KNOWN[name].get("literal", {})
-    ways = {"strata": _figures(certified(cluster, CONFIDENCE, Draws(SEED, THREADS)))}
+    ways = {"strata": _figures(certified(cluster, CONFIDENCE, DrawPlan(SEED, THREADS)))}
     if "sampled" in KNOWN[name]:
         tally = simulate(cluster, 0, QUICK_YEARS if quick else YEARS, SEED, THREADS)
         ways["years"] = _figures(sampled(cluster, tally, CONFIDENCE))

@@ -6,13 +6,13 @@ import pytest
 from scipy.stats import binom
 
 from quorisk.analysis.cluster import certified as module
-from quorisk.analysis.cluster.certified import Draws, certified
+from quorisk.analysis.cluster.certified import DrawPlan, certified
 from quorisk.analysis.cluster.sampled import sampled
 from quorisk.kernels.cluster.setting import Cluster, Thin
 from quorisk.kernels.cluster.years import ANY, ENTRIES, INCIDENTS, simulate
 from tests.analysis.cluster.clusters import HOUR, KNOWN, cluster_of, outage
 
-YEARS, DRAWS = 40_000, Draws(3, 2)
+YEARS, DRAWS = 40_000, DrawPlan(3, 2)
 SEVERAL = 4.5
 WIDTH = 7.5
 """Standard errors that an interval by Bernstein is wide, or more."""

@@ -8,7 +8,7 @@ import pytest
 
 from quorisk.analysis.cluster import interpolated, joined
 from quorisk.analysis.cluster.answer import answer, designs, effort_of
-from quorisk.analysis.cluster.certified import Draws, any_loss, certified
+from quorisk.analysis.cluster.certified import DrawPlan, any_loss, certified
 from quorisk.analysis.cluster.joined import p_any_of, with_cluster, with_p_any, worst_clusters
 from quorisk.analysis.compare.compare import one_by_one
 from quorisk.analysis.decision import recommend
@@ -129,7 +129,7 @@ def test_what_rates_allow_follows_the_cluster_solved_at_each_draw():
     for i in (10, 33):
         drawn = {key.rpartition(".")[2]: float(each[i]) for key, each in factors.items()}
         there = placed[0].cluster._replace(events=(power._replace(**drawn),))  # type: ignore[arg-type]
-        truth = certified(there, 0.95, Draws(0, 1)).p_any.value
+        truth = certified(there, 0.95, DrawPlan(0, 1)).p_any.value
         assert design.values[i] == pytest.approx(truth, rel=design.error_factor - 1 + 0.1)
     exactly = {**DOCUMENT["cluster"], "events": {"power": {"per_year": 1.0, "p_lost": 0.02}}}
     assert interpolated.known(experiment(scenarios={}, cluster=exactly), placed) is None
@@ -137,7 +137,7 @@ def test_what_rates_allow_follows_the_cluster_solved_at_each_draw():
 
 def test_any_loss_alone_is_that_of_all_figures():
     cluster = designs(experiment())[0].cluster
-    assert any_loss(cluster, 0.95, Draws(0, 1)) == certified(cluster, 0.95, Draws(0, 1)).p_any
+    assert any_loss(cluster, 0.95, DrawPlan(0, 1)) == certified(cluster, 0.95, DrawPlan(0, 1)).p_any
 
 
 def test_recommend_compares_placements():

@@ -16,7 +16,7 @@ from quorisk.analysis.results.frame import frame as frame_of
 from quorisk.analysis.results.schema import Identity
 from quorisk.analysis.statistics import intervals, sequential
 from quorisk.analysis.statistics.intervals import clopper_pearson
-from quorisk.kernels.engines.tally import first_exposed, first_met, num_columns, tally_of
+from quorisk.kernels.engines.tally import first_exposed, first_met, named_tally, num_columns
 from quorisk.kernels.errors import ResultError
 from quorisk.kernels.model import LOST, fault_kinds
 from quorisk.kernels.protocols.bookkeeper import MODEL as BOOKKEEPER
@@ -33,7 +33,7 @@ def row(first_run=0, num_runs=10, wall_s=0.5, **identity):
     """A row whose columns all differ: num_runs completed runs, and numbers made up for the rest."""
     sums = [100 * first_run + 3 * column for column in range(num_columns(MODEL))]
     sums[:5] = [num_runs, 0, 0, 0, 0]
-    return schema.row(IDENTITY._replace(**identity), MODEL, first_run, tally_of(MODEL, sums), "numba", wall_s)
+    return schema.row(IDENTITY._replace(**identity), MODEL, first_run, named_tally(MODEL, sums), "numba", wall_s)
 
 
 def table(*rows):
@@ -85,7 +85,7 @@ def test_what_losses_met_and_how_long_exposures_lasted_add_up():
         for place, value in enumerate(exposed):
             sums[first_exposed(BOOKKEEPER) + place] = value
         identity = IDENTITY._replace(protocol="bookkeeper")
-        return schema.row(identity, BOOKKEEPER, first_run, tally_of(BOOKKEEPER, sums), "numba", 0.5)
+        return schema.row(identity, BOOKKEEPER, first_run, named_tally(BOOKKEEPER, sums), "numba", 0.5)
 
     kinds = fault_kinds(BOOKKEEPER)
     lost = 1 << kinds.index("lost bookie")

@@ -27,7 +27,7 @@ def test_a_sum_is_that_of_its_parts(given_parts):
 
 def test_what_is_exact_needs_no_interval():
     total = yearly.add_up([Part(3.0, 0.5, 0.5, 0.5), Part(2.0, 0.0, 0.0, 0.0)], 0.9)
-    assert total == yearly.Losses(1.5, 1.5, 1.5, 1.0, "exact")
+    assert total == yearly.YearlyLosses(1.5, 1.5, 1.5, 1.0, "exact")
     mixed = yearly.add_up([Part(3.0, 0.5, 0.5, 0.5), Part(2.0, 0.0, 0.0, 0.1)], 0.9)
     assert (mixed.low, mixed.confidence) == (1.5, 0.9)
     assert mixed.high == pytest.approx(1.7)

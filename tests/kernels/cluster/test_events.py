@@ -5,11 +5,11 @@ from math import comb, exp, hypot, sqrt
 
 import pytest
 
-from quorisk.analysis.cluster.certified import Draws, certified
+from quorisk.analysis.cluster.certified import DrawPlan, certified
 from quorisk.kernels.cluster.setting import Cluster, Event, Thin
 from quorisk.kernels.cluster.years import ANY, BY_CAUSE, INCIDENTS, simulate
 
-DRAWS, YEARS = Draws(1, 1), 40_000
+DRAWS, YEARS = DrawPlan(1, 1), 40_000
 HOUR = 1.0 / 8766.0
 
 

@@ -5,7 +5,7 @@ from math import comb, exp
 import numpy as np
 import pytest
 
-from quorisk.analysis.cluster.certified import Draws, certified
+from quorisk.analysis.cluster.certified import DrawPlan, certified
 from quorisk.kernels.cluster.fate import Down, fate, kinds_of, room_for
 from quorisk.kernels.cluster.placement import catalogue, law_of
 from quorisk.kernels.cluster.setting import Cluster, units
@@ -13,7 +13,7 @@ from tests.analysis.cluster.clusters import outage
 from tests.external import incidents as published
 from tests.validation.clusters import majorities
 
-DRAWS, HOUR = Draws(1, 1), 1.0 / 8766.0
+DRAWS, HOUR = DrawPlan(1, 1), 1.0 / 8766.0
 
 
 def digits(value: float, printed: str) -> str:

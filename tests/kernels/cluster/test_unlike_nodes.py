@@ -5,7 +5,7 @@ from math import sqrt
 
 import pytest
 
-from quorisk.analysis.cluster.certified import Draws, certified
+from quorisk.analysis.cluster.certified import DrawPlan, certified
 from quorisk.kernels.cluster.setting import Cluster, Event
 from quorisk.kernels.cluster.years import INCIDENTS, simulate
 from tests.external.incidents import EVERY_SET
@@ -24,7 +24,7 @@ def test_incidents_are_those_of_an_enumeration(nodes, copies, known):
     events = (OLD, OLDER, ALL)
     cluster = Cluster(nodes, copies, copies, EVERY_SET, 1, sets=sets, node_loss=0.2, detection_delay=DAY, events=events)
     expected = enumerated.incidents(cluster)
-    found = certified(cluster, 0.99999, Draws(1, 1, None, 1e-2)).incidents
+    found = certified(cluster, 0.99999, DrawPlan(1, 1, None, 1e-2)).incidents
     assert found.low < expected < found.high
     assert found.value == pytest.approx(expected, rel=2e-2)
     tally = simulate(cluster, 0, YEARS, 3)
@@ -37,7 +37,7 @@ def test_incidents_are_those_of_an_enumeration(nodes, copies, known):
 def test_an_event_of_all_nodes_is_one_of_the_first_to_the_last():
     first = Cluster(5, 2, 2, 60, 10, detection_delay=DAY, events=(Event("a", "node", 2.0, 1.0),))
     every = first._replace(events=(first.events[0]._replace(nodes=5),))
-    ours, theirs = (certified(each, 0.95, Draws(1, 1, None, 1e-2)).incidents for each in (every, first))
+    ours, theirs = (certified(each, 0.95, DrawPlan(1, 1, None, 1e-2)).incidents for each in (every, first))
     assert ours.low < theirs.value < ours.high
 
 

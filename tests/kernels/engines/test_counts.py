@@ -34,7 +34,7 @@ POINTS = {
 
 def test_exposure_and_what_losses_met_are_as_computed():
     jobs = [Job(0, RUNS * batch, RUNS) for batch in range(BATCHES)]
-    found = [tally.tally_of(MODEL, row) for row in numba_engine.simulate(MODEL, pack(MODEL, [POINT]), jobs, SEED, 2)]
+    found = [tally.named_tally(MODEL, row) for row in numba_engine.simulate(MODEL, pack(MODEL, [POINT]), jobs, SEED, 2)]
     expected = two_copies.expected(LOST, MADE, FIRE, LOSS, LIFETIME)
     exposed = np.array([sums.exposed_ticks["ThereAreTwoCopies"] * tally.TIME_TICK / RUNS for sums in found])
     assert abs(exposed.mean() - expected.exposed) < 4.5 * exposed.std() / BATCHES**0.5
@@ -114,6 +114,6 @@ def test_kinds_of_faults_are_few_and_a_mask_says_which(name):
     assert tally.kinds_of(model, (1 << len(kinds)) - 1) == frozenset(kinds)
     row = [0] * tally.num_columns(model)
     row[tally.first_met(model) + 1] = row[OUTCOMES.index("lost")] = 7
-    assert tally.tally_of(model, row).losses_by_faults == {frozenset({"lost message"}): 7}
+    assert tally.named_tally(model, row).losses_by_faults == {frozenset({"lost message"}): 7}
     assert tally.num_columns(model) == tally.first_met(model) + 2 ** len(kinds)
     assert RECORD[1:3] == ("broken_mask", "met_mask")

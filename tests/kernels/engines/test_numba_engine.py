@@ -47,7 +47,7 @@ def test_run_ranges_add_up(alone):
 def test_records_are_what_the_tally_adds_up(alone):
     records = numba_engine.record(MODEL, points.pack(MODEL, POINTS), Job(0, 0, RUNS), SEED)
     columns = dict(zip(RECORD, records.T, strict=True))
-    sums = tally.tally_of(MODEL, alone[0])
+    sums = tally.named_tally(MODEL, alone[0])
     assert sums.runs == RUNS
     assert list(sums.outcomes.values()) == np.bincount(columns["outcome"], minlength=5).tolist()
     assert (sums.steps, sums.messages) == (columns["steps"].sum(), columns["messages"].sum())

@@ -84,7 +84,7 @@ def compiled(protocol: str) -> Callable[..., None]:
 
 def told_by_engine(model: Model, row: np.ndarray) -> Told:
     """What a tally says of what the program counts, too."""
-    read = tally.tally_of(model, row.tolist())
+    read = tally.named_tally(model, row.tolist())
     found: Told = {name: read.outcomes[name] if name in OUTCOMES else getattr(read, name) for name in SUMS}
     found["step_histogram"] = read.step_histogram
     found |= {name: read.broken[name] for name in INVARIANTS[model.name]}
