@@ -24,11 +24,11 @@ BEGIN, END = "<!-- table -->\n", "<!-- end of table -->"
 
 def drawn(rows: Sequence[dict[str, Any]]) -> Figure:
     """P(anything is lost) on the left and the age of the oldest loss on the right: predicted beside observed."""
-    figure = Figure(figsize=(8.0, 1.2 + 0.3 * len(rows)), layout="constrained")
+    figure = Figure(figsize=(9.0, 1.2 + 0.3 * len(rows)), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)
     places = range(len(rows), 0, -1)
     for place, row in zip(places, rows, strict=True):
-        colour = INK if row["agrees"] else "#d55e00"
+        colour, mark = (INK, "o") if row["agrees"] else ("#d55e00", "s")
         seen = row["trials_with_loss"] / row["trials"]
         for axes, value, low, high, predicted in (
             (left, seen, row["observed_p_low"], row["observed_p_high"], row["predicted_p"]),
@@ -42,7 +42,7 @@ def drawn(rows: Sequence[dict[str, Any]]) -> Figure:
         ):
             if low is not None:
                 axes.plot([low, high], [place, place], color=colour, linewidth=1.5)
-            axes.plot([value], [place], marker="o", color=colour, markersize=5, linestyle="none")
+            axes.plot([value], [place], marker=mark, color=colour, markersize=5, linestyle="none")
             axes.plot([predicted], [place], marker="D", color="white", markeredgecolor=colour, markersize=7, zorder=1)
     left.set_yticks(list(places), [f"{row['experiment']} ({row['trials']})" for row in rows])
     left.set_xlim(-0.05, 1.05)
@@ -54,11 +54,11 @@ def drawn(rows: Sequence[dict[str, Any]]) -> Figure:
     ticks = [tick for tick in (0.0, 0.1, 1.0, 10.0, 100.0) if tick <= 2 * oldest]
     right.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     right.minorticks_off()
-    right.set_xlabel("age of the oldest lost message, s (mean)")
+    right.set_xlabel("mean age of the oldest loss, s")
     for axes in (left, right):
         axes.grid(axis="y", color=FAINT)
     figure.suptitle(
-        f"Predicted (diamonds) and observed (dots, {CONFIDENCE:.0%} intervals); orange: they differ", fontsize=9
+        f"Predicted (diamonds) and observed (dots, {CONFIDENCE:.0%} intervals); orange squares: they differ", fontsize=9
     )
     return figure
 
