@@ -62,9 +62,9 @@ def power_of_one_while_others_are_away(cluster: Cluster, load: Load, rng: Random
     return instant
 
 
-def wiped(cluster: Any, load: Load, rng: Random, state: str, leader_lives: bool) -> float:
+def wiped(cluster: Any, load: Load, rng: Random, leader_lives: bool, state: str = "") -> float:
     """A member is down for 3 s while the others acknowledge. Another one loses its disk, and starts under its old
-    name as `state`, while the leader lives, or once that is down and the first is up. In the end the leader is back."""
+    name, as `state` if the server has such a thing, while the leader lives, or once that is down and the first is up. In the end the leader is back."""
     leader = cluster.led_by()
     stale, victim = rng.sample([machine for machine in cluster.machines if machine is not leader], 2)
     stale.kill()
@@ -73,7 +73,8 @@ def wiped(cluster: Any, load: Load, rng: Random, state: str, leader_lives: bool)
     load.stop()
     victim.kill()
     victim.new_disk()
-    cluster.set_command(victim, state)
+    if state:
+        cluster.set_command(victim, state)
     if leader_lives:
         victim.start()
         time.sleep(5.0)
@@ -112,15 +113,17 @@ def leader_is_cut_off(cluster: Cluster, load: Load, rng: Random, mean_s: float) 
     return instant
 
 
-def leader_dies_while_followers_pause(cluster: Cluster, load: Load, rng: Random, pause_s: float) -> float:
-    """All followers stand still for so long. Then the leader's process dies, and they go on. It starts once one of
-    them leads, or after 30 s."""
+def leader_dies_while_followers_pause(
+    cluster: Cluster, load: Load, rng: Random, pause_s: float, power: bool = False
+) -> float:
+    """All followers stand still for so long. Then the leader's process dies, or it loses power, and they go on. It
+    starts once one of them leads, or after 30 s."""
     leader = cluster.led_by()
     followers = [machine for machine in cluster.machines[:3] if machine is not leader]
     for follower in followers:
         follower.signal(signal.SIGSTOP)
     time.sleep(pause_s)
-    instant = time.time()
+    instant = lose_power([leader]) if power else time.time()
     leader.kill()
     load.stop()
     for follower in followers:
