@@ -64,7 +64,8 @@ def power_of_one_while_others_are_away(cluster: Cluster, load: Load, rng: Random
 
 def wiped(cluster: Any, load: Load, rng: Random, leader_lives: bool, state: str = "") -> float:
     """A member is down for 3 s while the others acknowledge. Another one loses its disk, and starts under its old
-    name, as `state` if the server has such a thing, while the leader lives, or once that is down and the first is up. In the end the leader is back."""
+    name, as `state` if the server has such a thing, while the leader lives, or once that is down and the first is up.
+    In the end the leader is back."""
     leader = cluster.led_by()
     stale, victim = rng.sample([machine for machine in cluster.machines if machine is not leader], 2)
     stale.kill()
