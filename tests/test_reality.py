@@ -60,7 +60,7 @@ def test_what_was_not_acknowledged_is_nobodys_loss():
 
 
 def test_what_cannot_be_read_is_lost_and_whether_a_disk_has_it_is_told():
-    disk = b"\0\1" + payload(SEED, 1) + b"\xff" + payload(SEED, 2)[:-1]
+    disk = b"\0\1" + b"7" + payload(SEED, 1) + b"\xff" + payload(SEED, 2)[:-1]
     assert numbers_in(disk) == {1}
     row = judge(SEED, {1: 10.0, 2: 11.0, 3: 9.5}, Reading([payload(SEED, 3)], False), 13.0, lambda: numbers_in(disk))
     assert (row["outcome"], row["lost"], row["on_no_disk"], row["oldest_lost_s"]) == ("unanswered", 2, 1, 3.0)

@@ -15,6 +15,8 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent.parent
 SERVERS = Path(os.environ.get("QUORISK_SERVERS", ROOT / "build" / "servers"))
 """Where `install.sh` puts the servers that are no Python package."""
+JAVA = ("java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+"""The beginning of the command line of a server in Java: little memory, and soon up."""
 NEEDED = ("unshare", "setpriv", "nsenter", "ip", "mkfs.ext4")
 SPACES = ("--mount", "--net", "--pid", "--ipc", "--fork", "--kill-child", "--mount-proc")
 ROOM = ("setpriv", "--pdeathsig", "KILL", "unshare", *SPACES)

@@ -14,7 +14,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from tests.reality.judge import Reading
-from tests.reality.lab import SERVERS
+from tests.reality.lab import JAVA, SERVERS
 from tests.reality.machines import Machine
 from tests.reality.servers.cluster import PATIENCE_S, Cluster, within
 
@@ -26,7 +26,7 @@ ZOOKEEPER = BOOKIES
 """The index of ZooKeeper's machine."""
 METADATA = f"zk+hierarchical://198.18.1.{ZOOKEEPER + 1}:2181/ledgers"
 LIBRARIES = f"{SERVERS}/bookkeeper/*:{SERVERS}/bookkeeper"
-JAVA = ("java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", LIBRARIES)
+PROGRAM = (*JAVA, "-cp", LIBRARIES)
 ANSWER_S = 10.0
 COMMON = {
     "metadataServiceUri": METADATA,
@@ -61,12 +61,12 @@ class BookKeeper(Cluster):
         if machine.index == ZOOKEEPER:
             mine: dict[str, Any] = {"dataDir": machine.disk / "zookeeper", "clientPort": 2181}
             properties = {**mine, "tickTime": 1000, "admin.enableServer": "false"}
-            machine.command = [*JAVA, "org.apache.zookeeper.server.quorum.QuorumPeerMain", str(file)]
+            machine.command = [*PROGRAM, "org.apache.zookeeper.server.quorum.QuorumPeerMain", str(file)]
         else:
             mine = {"journalDirectories": machine.disk / "journal", "ledgerDirectories": machine.disk / "ledgers"}
             mine["advertisedAddress"] = machine.address
             properties = {**COMMON, **mine, **self.settings.get("bookie", {})}
-            machine.command = [*JAVA, "org.apache.bookkeeper.server.Main", "-c", str(file)]
+            machine.command = [*PROGRAM, "org.apache.bookkeeper.server.Main", "-c", str(file)]
         file.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
 
     def begin(self, rng: Random) -> None:
@@ -85,7 +85,7 @@ class BookKeeper(Cluster):
     def _format(self) -> bool:
         file = str(self.machines[0].log.with_suffix(".properties"))
         shell = [
-            *JAVA,
+            *PROGRAM,
             "org.apache.bookkeeper.bookie.BookieShell",
             "-conf",
             file,
@@ -96,7 +96,7 @@ class BookKeeper(Cluster):
         return subprocess.run(shell, capture_output=True, timeout=PATIENCE_S, check=False).returncode == 0
 
     def _start_client(self) -> None:
-        command = [*JAVA, "Ledger", METADATA, str(self.settings["ack_quorum"])]
+        command = [*PROGRAM, "Ledger", METADATA, str(self.settings["ack_quorum"])]
         self._client = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, bufsize=1
         )

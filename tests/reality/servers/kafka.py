@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.reality.judge import Reading
-from tests.reality.lab import SERVERS
+from tests.reality.lab import JAVA, SERVERS
 from tests.reality.machines import Machine
 from tests.reality.servers.cluster import PATIENCE_S, Cluster, within
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 BROKERS = 3
 CONTROLLER = BROKERS
 """The index of the controller's machine."""
-JAVA = ("java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 ARCHIVE = f"-XX:SharedArchiveFile={SERVERS}/kafka.jsa"
 """An archive of classes (-XX:ArchiveClassesAtExit), if somebody made one: Java does without."""
 ANSWER_S = 5.0
