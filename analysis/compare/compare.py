@@ -116,9 +116,9 @@ def varied(changed: Changed, options: Sequence[str]) -> tuple[Experiment, list[s
     if len(set(keys)) < len(keys):
         raise ConfigError(f" {options[-1]}: give each key once, with all of its values", "vary")
     for option, key in zip(options, keys, strict=True):
-        left = len({point.varied[key] for point in experiment.points})
-        if left < option.count(",") + 1:
-            raise ConfigError(f" {option}: {left} of its values left, as grid.where has none of the others", "vary")
+        listed, left = option.count(",") + 1, len({point.varied[key] for point in experiment.points})
+        if left < listed:
+            raise ConfigError(f" {option}: grid.where leaves out {listed - left} of its {listed} values", "vary")
     return experiment, keys
 
 

@@ -317,7 +317,7 @@ def test_a_ratio_with_a_proved_zero_says_which_of_the_two_it_is():
         (["--vary", "keys=1,2", "--vary", "model.keys=2,1"], "--vary model.keys=2,1: give each key once"),
         (
             ["--vary", "keys=1,2,3", "--set", 'grid.where=["keys <= 2"]'],
-            "--vary keys=1,2,3: 2 of its values left, as grid.where has none of the others",
+            "--vary keys=1,2,3: grid.where leaves out 1 of its 3 values",
         ),
         (["--vary", "keys=1,7"], "FILE: model.keys = 7: an integer from 1 to 6"),
         (["--vary", "keyz=1,2"], "FILE: grid.keyz = [1, 2]: there is no key keyz"),
