@@ -23,7 +23,8 @@ MEMORY = 2 << 30
 
 @pytest.mark.parametrize("sizes", [(4, 1, 3, 2, 1, 1), (3, 1, 2, 1, 2, 2), (3, 2, 1, 1, 1, 1), (2, 2, 2, 1, 1, 1)])
 def test_a_closed_ledger_has_every_entry_in_its_write_quorum(sizes):
-    """Whoever closed it. Without the guarantee lost messages leave entries below it, unless it is one bookie."""
+    """A closed ledger has its write quorum, whoever closed it. Without the guarantee lost messages leave entries below
+    it, unless it is one bookie."""
     without, with_it = (explore(MODEL, params_of(MODEL, **named(sizes), **given), MEMORY) for given in ({}, ON))
     assert not any(with_it.breaking_states.values())
     broken = {name for name, states in without.breaking_states.items() if states}

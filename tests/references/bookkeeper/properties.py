@@ -63,7 +63,8 @@ def all_committed_entries_reach_write_quorum(s: State, constants: Constants) -> 
 
 
 def earlier_fragments_reach_write_quorum(s: State, constants: Constants) -> bool:
-    """Of all fragments but the last. Not the model's: with a guaranteed write quorum it holds while nothing fails."""
+    """Entries of all fragments but the last have their write quorum. The model has no such invariant: with a guaranteed
+    write quorum it holds while nothing fails."""
     first = s.meta_fragments[-1].first_entry_id if s.meta_fragments else 1
     return all(copies(s, entry_id, constants) >= constants.write_quorum for entry_id in range(1, first))
 
