@@ -4,7 +4,7 @@
 
 TREE is a checkout of either version; the command there runs on this Python. A line of the output is for a key of an
 answer, or for a column of a sweep's results, so that `diff` names those that differ. Times and versions are left out,
-and of a report all but its numbers.
+and of a report all but its numbers. Some of these are seconds, so that two runs of one version differ there.
 """
 
 import hashlib
