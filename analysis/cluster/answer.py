@@ -227,6 +227,11 @@ def _assumptions(cluster: Cluster, unflushed: float) -> Iterator[str]:
     if not cluster.is_ageing:
         yield "Nodes are lost at a constant rate, whatever their age"
     yield "Nodes that one event may take are lost independently of each other"
+    if cluster.disks_per_node > 1:
+        yield (
+            "A ledger is on the disk of the same number in all of its nodes. A lost disk takes the copies on it; its "
+            "node, which counts as lost alone, is down until all of its copies are made again, and loses no more"
+        )
     if unflushed:
         yield (
             f"At any time {plain(unflushed)} acknowledged entries are not on disk where they would be needed, as much "

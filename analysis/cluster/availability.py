@@ -133,7 +133,7 @@ def _writing(cluster: Cluster, restarts: Restarts, writers: Writers, rack_down: 
     waits = has_room or (rack_down is not None and rack_down.has_room)
     is_known = not (waits and math.isnan(writers.replaced_after_s))
     down = sum(cluster.hits_of(event._replace(p_lost=1.0)) for event in cluster.events)
-    electing = (restarts.per_year + cluster.node_loss + down) * writers.leaderless_for_s / 60.0
+    electing = (restarts.per_year + cluster.taken_alone + down) * writers.leaderless_for_s / 60.0
     minutes = part * YEAR_S / 60.0 + electing if is_known and not math.isnan(electing) else None
     return Writing(node_down, has_room, minutes, writers.leaderless_for_s, electing)
 
@@ -163,7 +163,7 @@ def _rack_down(cluster: Cluster, ack_quorum: int | None, writers: Writers | None
 def _away(cluster: Cluster, restarts: Restarts, most: float = math.inf) -> tuple[float, float]:
     """Fraction of the time for which a copy is missing, counting `most` years each time at most; and how often a year
     that begins."""
-    losses = [(cluster.node_loss, 1.0)]
+    losses = [(cluster.taken_alone, 1.0)]
     for event in cluster.events:
         groups = cluster.scopes_of(event)
         size = sum(nodes * number for nodes, number in groups.items()) / sum(groups.values())

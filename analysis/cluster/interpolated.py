@@ -91,7 +91,8 @@ def _a_year(placed: Placed, name: str) -> float:
             return event.per_year * sum(nodes * number for nodes, number in groups.items())
     if name == f"faults.{MESSAGE_LOSS}":  # of each copy, a request and its answer
         return placed.per_second * YEAR_S * 2 * placed.cluster.write_quorum
-    return placed.cluster.nodes if name == f"{TABLE}.node_loss" else math.inf
+    nodes, disks = placed.cluster.nodes, placed.cluster.disks_per_node
+    return {f"{TABLE}.node_loss": nodes, f"{TABLE}.disk_loss": nodes * disks}.get(name, math.inf)
 
 
 def _hazard(placed: Placed, effort: Effort) -> float:

@@ -36,8 +36,12 @@ SCHEMA = pa.schema(
 
 
 def canonical_parameters(cluster: Cluster) -> str:
-    """Returns all that a cluster's years depend on as JSON: keys sorted, no white space, floats as they are."""
-    return json.dumps(cluster._asdict(), sort_keys=True, separators=(",", ":"), allow_nan=False)
+    """Returns all that a cluster's years depend on as JSON: keys sorted, no white space, floats as they are. Disks are
+    left out where nodes have one that is not lost alone: rows from before there were any are of the same cluster."""
+    fields = cluster._asdict()
+    if (cluster.disks_per_node, cluster.disk_loss) == (1, 0.0):
+        del fields["disks_per_node"], fields["disk_loss"]
+    return json.dumps(fields, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def cluster_id(parameters: str, version: int = VERSION) -> str:

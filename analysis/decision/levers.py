@@ -72,7 +72,7 @@ class Lever(NamedTuple):
     def said(self, value: float) -> str:
         """Returns a value of the figure, for people."""
         key = self.own[1]
-        if key.rpartition(".")[2] in (PER_YEAR, "node_loss"):
+        if key.rpartition(".")[2] in (PER_YEAR, "node_loss", "disk_loss"):
             return f"{numbers.plain(value)} times a year"
         if key in ("cluster.detection_delay", "cluster.repair_time"):
             return say_time(value * YEAR_S)
@@ -94,7 +94,11 @@ def levers(experiment: Experiment) -> list[Lever]:
         if not is_replaced(experiment, name) and isinstance(each.per_year, float)
     ]
     events = dict.fromkeys(each.name for placed in experiment.clusters for each in placed.cluster.events)
-    fields = ["node_loss", *(f"events.{name}.{field}" for name in events for field in (PER_YEAR, "p_lost"))]
+    fields = [
+        "node_loss",
+        "disk_loss",
+        *(f"events.{name}.{field}" for name in events for field in (PER_YEAR, "p_lost")),
+    ]
     of_cluster = [
         Lever(f"{TABLE}.{field}", max(each.figure(f"{TABLE}.{field}") for each in experiment.clusters))
         for field in (*fields, "detection_delay", "repair_time")

@@ -5,6 +5,8 @@
     ledgers = 1e6                       # or entries_per_second and retention, or stored_bytes and entry_bytes
     entries_per_ledger = 1000
     node_loss = "2 % / year"            # of each node: all that it stores
+    disks_per_node = 4                  # of bookies with DbLedgerStorage: a ledger is on one of a bookie's disks
+    disk_loss = "1 % / year"            # of each of these: what is on it; the others keep what they have
     detection_delay = "1 h"
     node_bytes = "24 TB"                # what a node stores
     repair_bandwidth = "125 MB/s"       # of one node; all repair
@@ -56,6 +58,7 @@ from quorisk.kernels.protocols import registry
 from quorisk.say.quantities import YEAR_S
 
 MOST_NODES = 100_000
+MOST_DISKS = 64
 MOST_GROUPS = 1_000_000
 """Most copysets of a cluster."""
 MOST_ALTERNATING = 6
@@ -141,6 +144,8 @@ def keys(events: Iterable[str] = ()) -> dict[str, Key]:
         "stored_bytes": (size, 0.0),
         "entry_bytes": (size, 0.0),
         "node_loss": (rate, 0.0),
+        "disks_per_node": (count(1, MOST_DISKS), 1),
+        "disk_loss": (rate, 0.0),
         "detection_delay": (time, 0.0),
         "node_bytes": (size, 0.0),
         "repair_bandwidth": (bandwidth, 0.0),
@@ -164,7 +169,7 @@ def keys(events: Iterable[str] = ()) -> dict[str, Key]:
             f"events.{event}.p_lost": (probability, None),
             f"events.{event}.takes_unflushed": (SWITCH, ""),
         }
-    figures = {"node_loss": PER_YEAR, "per_year": PER_YEAR, "p_lost": PROBABILITY}
+    figures = {"node_loss": PER_YEAR, "disk_loss": PER_YEAR, "per_year": PER_YEAR, "p_lost": PROBABILITY}
     return {
         f"{TABLE}.{name}": Key(f"{TABLE}.{name}", kind, default, True, figure=figures.get(name.rpartition(".")[2], ""))
         for name, (kind, default) in kinds.items()
@@ -234,7 +239,11 @@ def arranged(protocol: str, values: Mapping[str, Any]) -> Cluster:
         lifetime_shape=mine["lifetime_shape"],
         service_life=mine["service_life"] / YEAR_S,
         batches=mine["batches"],
+        disks_per_node=mine["disks_per_node"],
+        disk_loss=float(mine["disk_loss"]),
     )
+    if cluster.disks_per_node > 1 and protocol != "bookkeeper":
+        raise _wrong(mine, "disks_per_node", f"1 with {protocol}; more with bookkeeper alone")
     _check_losses(mine, cluster)
     return cluster
 
@@ -322,7 +331,11 @@ def _check_ledgers(mine: Mapping[str, Any], entries: float, per_ledger: float, w
 
 def _repair_s(mine: Mapping[str, Any], node_bytes: float) -> float:
     """The time to copy what a node stores by all that copy. Raises ConfigError if that is not known."""
-    if not mine["node_loss"] and not any(mine[key] for key in mine if key.endswith(".per_year")):
+    if (
+        not mine["node_loss"]
+        and not mine["disk_loss"]
+        and not any(mine[key] for key in mine if key.endswith(".per_year"))
+    ):
         return 0.0
     workers = (mine["repair_workers"] or mine["nodes"]) * mine["worker_repair_bandwidth"]
     limits = [mine["nodes"] * mine["repair_bandwidth"], mine["cluster_repair_bandwidth"], workers]

@@ -136,7 +136,9 @@ class Placed(NamedTuple):
 
 
 COUNTS = frozenset({f"{TABLE}.nodes", f"{TABLE}.repair_workers"})
-_ARRANGED = frozenset(f"{TABLE}.{name}" for name in ("racks", "scatter_width", "batches", "lifetime_shape"))
+_ARRANGED = frozenset(
+    f"{TABLE}.{name}" for name in ("racks", "scatter_width", "batches", "lifetime_shape", "disks_per_node")
+)
 _TIMES = frozenset(
     f"{TABLE}.{name}" for name in ("retention", "detection_delay", "restart_time", "outage_time", "service_life")
 )

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from quorisk.analysis.experiment import units
-from quorisk.analysis.experiment.cluster import MOST_NODES, keys
+from quorisk.analysis.experiment.cluster import MOST_DISKS, MOST_NODES, keys
 from quorisk.kernels.errors import ConfigError
 from quorisk.say.templates import templates
 
@@ -38,6 +38,7 @@ _EXAMPLES = {"bookkeeper": '"E 3, WQ 3, AQ 2"', "kraft": '"RF 3, min ISR 2, acks
 _OPTIONAL = {
     "partitions": "",
     "entry_bytes": "cluster.entry_bytes",
+    "disks": "",
     "node_loss": "cluster.node_loss",
     "outages": "cluster.events.power_outage.per_year",
     "failovers": "cluster.events.power_outage.per_year",
@@ -55,14 +56,15 @@ class Answers(NamedTuple):
     quorums: str
     partitions: str = ""
     entry_bytes: str = ""
+    disks: str = ""
     node_loss: str = ""
     outages: str = ""
     failovers: str = ""
-    """These five, if empty, are as in USUAL."""
+    """These six, if empty, are as in USUAL."""
 
 
 USUAL: Mapping[str, Mapping[str, str]] = {
-    "bookkeeper": {"entry_bytes": "1024", "node_loss": "1 % / year", "outages": "1", "failovers": "0"},
+    "bookkeeper": {"entry_bytes": "1024", "disks": "1", "node_loss": "1 % / year", "outages": "1", "failovers": "0"},
     "kraft": {"partitions": "1,000", "entry_bytes": "1024", "node_loss": "1.57 % / year", "outages": "0.02"},
 }
 """Default answers, which are asked for in a terminal alone: the file marks them as assumed."""
@@ -80,6 +82,7 @@ def questions(protocol: str) -> Mapping[str, str]:
         f"{quorums} today, such as {_EXAMPLES[protocol]}{_SEVERAL[protocol]}",
         "How many partitions",
         f'The size of {"an entry" if protocol == "bookkeeper" else "a record"}, such as 1024 or "6.7 kB"',
+        "How many ledger disks a bookie has (1: what is lost is a whole bookie)",
         f"How often one of the {node} loses all its data",
         "How many power outages of the whole cluster a year",
         "How many takeovers of a writer's ledger by another a year, as brokers fail (0: not asked about)",
@@ -117,6 +120,7 @@ def _value(protocol: str, name: str, answer: str) -> Any:
         "racks": (lambda text: _count(text, MOST_NODES), "an integer from 1 up"),
         "entries_per_second": (_per_second, 'a number above 0, and 1e12 at most, such as "1,600" or "1e4"'),
         "retention": (_retention, units.TIME),
+        "disks": (lambda text: _count(text, MOST_DISKS), f"an integer from 1 to {MOST_DISKS}"),
         "partitions": (lambda text: _count(text.replace(",", ""), 10**6), "an integer from 1 to 1,000,000"),
         "quorums": (lambda text: _quorums(protocol, text), f"three figures, such as {_EXAMPLES[protocol]}"),
         **{name: _figure(key) for name, key in _OPTIONAL.items() if key},

@@ -23,6 +23,7 @@ _OF_CLUSTERS = {
     "restart_time": ("restarts", (0.0,)),
     "service_life": ("lifetime_shape", (1.0,)),
     "batches": ("lifetime_shape", (1.0,)),
+    "disks_per_node": ("disk_loss", (0.0,)),
 }
 """Keys of [cluster], each with another key and the values of that key at which it has no effect."""
 

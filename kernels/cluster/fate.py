@@ -13,6 +13,8 @@ from quorisk.kernels.cluster.placement import GROUPS, RINGS, Law
 from quorisk.kernels.cluster.setting import MOST_COPIES, Units
 from quorisk.kernels.ops import jitable, jitable_apart
 
+ALL = -1
+"""Number in place of a disk's, of a node that lost all of them."""
 _SIDE = MOST_COPIES + 1
 
 
@@ -31,13 +33,17 @@ class Down(NamedTuple):
 
     node: np.ndarray  # int64
     share: np.ndarray  # float64, the share of its copies that are not made anew yet
+    disk: np.ndarray  # int64, the disk whose copies it lost; ALL if it lost all of them
 
 
 class Found(NamedTuple):
     """Results of `fate`, and its working memory."""
 
-    hit: np.ndarray  # float64 by kind: P(a unit newly loses something)
-    sets: np.ndarray  # float64 [j]: P(a ledger newly loses j write sets)
+    by_disk: np.ndarray  # float64 [disk, kind]: P(a unit on this disk newly loses something)
+    sets_by_disk: np.ndarray  # float64 [disk, j]: P(a ledger on it newly loses j write sets)
+    lacking: Down  # nodes that lack the copies of one disk
+    hit: np.ndarray  # float64 by kind: `by_disk` of one disk
+    sets: np.ndarray  # float64 [j]: `sets_by_disk` of it
     missing: np.ndarray  # float64 [new, old, alive]: weights of ensembles by members
     part: np.ndarray  # float64 [new, old, alive]: the same of one cell
     shares: np.ndarray  # float64 [missing, there]: weights of a cell's nodes that were down before
@@ -55,11 +61,19 @@ def kinds_of(units: Units) -> Kinds:
     )
 
 
+def none_down(nodes: int) -> Down:
+    """Returns room for all nodes to be down."""
+    return Down(np.zeros(nodes, np.int64), np.zeros(nodes), np.full(nodes, ALL))
+
+
 def room_for(law: Law, kinds: Kinds) -> Found:
     """Returns working memory for `fate`; each thread needs its own."""
     cube = (_SIDE, _SIDE, _SIDE)
     groups = max(len(law.size), law.num_groups)
     return Found(
+        np.zeros((law.disks, len(kinds.number))),
+        np.zeros((law.disks, _SIDE)),
+        none_down(law.nodes),
         np.zeros(len(kinds.number)),
         np.zeros(_SIDE),
         np.zeros(cube),
@@ -75,11 +89,51 @@ def room_for(law: Law, kinds: Kinds) -> Found:
 
 @jitable_apart
 def fate(law, kinds, down, old, num, outage, found):
-    """Writes `found.hit` and `found.sets` for `num` nodes down, of which all but the first `old` are lost now.
+    """Writes `found.by_disk` and `found.sets_by_disk` for `num` nodes down, of which all but the first `old` are lost
+    now.
 
     Returns log P(no ledger is hit), log P(nothing is hit), and the expected number of entries that are lost. `outage`
     means one of the whole cluster, which takes writers as well.
     """
+    log_ledgers, log_all, entries = 0.0, 0.0, 0.0
+    for disk in range(law.disks):
+        if law.disks == 1:
+            _chances(law, kinds, down, old, num, outage, found)
+        else:
+            before, lacking = _lacking(down, old, num, disk, found.lacking)
+            _chances(law, kinds, found.lacking, before, lacking, outage, found)
+        sets = 0.0
+        for j in range(1, law.ensemble + 1):
+            found.sets_by_disk[disk, j] = found.sets[j]
+            sets += j * found.sets[j]
+        entries += kinds.number[0] / law.disks * kinds.entries[0] * sets
+        none = log_none(kinds.number[0] / law.disks, found.hit[0])
+        log_ledgers += none
+        log_all += none
+        found.by_disk[disk, 0] = found.hit[0]
+        for i in range(1, len(kinds.number)):
+            found.by_disk[disk, i] = found.hit[i]
+            log_all += log_none(kinds.number[i] / law.disks, found.hit[i])
+            entries += kinds.number[i] / law.disks * kinds.entries[i] * found.hit[i]
+    return log_ledgers, log_all, entries
+
+
+@jitable_apart
+def _lacking(down, old, num, disk, lacking):
+    """Writes to `lacking` those nodes that lost this disk, or all of theirs. Returns how many were down before, and how
+    many there are."""
+    before, there = 0, 0
+    for i in range(num):
+        if down.disk[i] == disk or down.disk[i] == ALL:
+            lacking.node[there], lacking.share[there] = down.node[i], down.share[i]
+            there += 1
+            before += i < old
+    return before, there
+
+
+@jitable_apart
+def _chances(law, kinds, down, old, num, outage, found):
+    """Writes `found.hit` and `found.sets` of ledgers whose copies these nodes lost."""
     found.hit[:] = 0.0
     found.sets[:] = 0.0
     if num >= kinds.least and num > old:
@@ -89,17 +143,8 @@ def fate(law, kinds, down, old, num, outage, found):
             _by_rings(law, kinds, down, old, num, outage, found)
         else:
             _by_pool(law, kinds, down, old, num, outage, found)
-    sets = 0.0
     for j in range(1, law.ensemble + 1):
         found.hit[0] += found.sets[j]
-        sets += j * found.sets[j]
-    entries = kinds.number[0] * kinds.entries[0] * sets
-    log_ledgers = log_none(kinds.number[0], found.hit[0])
-    log_all = log_ledgers
-    for i in range(1, len(kinds.number)):
-        log_all += log_none(kinds.number[i], found.hit[i])
-        entries += kinds.number[i] * kinds.entries[i] * found.hit[i]
-    return log_ledgers, log_all, entries
 
 
 @jitable

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from quorisk.kernels.cluster.fate import fate
+from quorisk.kernels.cluster.fate import ALL, fate
 from quorisk.kernels.ops import jitable, jitable_apart
 
 
@@ -17,6 +17,7 @@ class History(NamedTuple):
     span: np.ndarray  # float64, for how long it matters
     first: np.ndarray  # int64
     node: np.ndarray  # int64
+    disk: np.ndarray  # int64, the disk that it takes of its node; ALL if nodes lose all that they have
 
 
 class Nodes(NamedTuple):
@@ -27,6 +28,7 @@ class Nodes(NamedTuple):
     since: np.ndarray  # float64: the first tick that took it, of those that count; inf if there is none
     num_hits: np.ndarray  # int64: ticks that took it, of those that count
     listed: np.ndarray  # int64: whether it is among those that are down
+    disk: np.ndarray  # int64: as `Down.disk`, while it is down
     common: np.ndarray  # bool: whether an event that may take several took it; only years use it
 
 
@@ -42,13 +44,16 @@ def no_history(most_ticks: int, most_taken: int) -> History:
     """Returns room for a history of `most_ticks` ticks, which take `most_taken` nodes together."""
     ages, spans = np.zeros(most_ticks), np.zeros(most_ticks)
     lost, rack = np.zeros(most_ticks, np.int64), np.zeros(most_ticks, np.int64)
-    return History(ages, lost, rack, spans, np.zeros(most_ticks + 1, np.int64), np.zeros(most_taken, np.int64))
+    first, node = np.zeros(most_ticks + 1, np.int64), np.zeros(most_taken, np.int64)
+    return History(ages, lost, rack, spans, first, node, np.full(most_ticks, ALL))
 
 
 def nodes_up(num: int) -> Nodes:
     """Returns nodes that never were down."""
     never, hits = np.full(num, -np.inf), np.zeros(num, np.int64)
-    return Nodes(never, never.copy(), np.full(num, np.inf), hits, hits.copy(), np.zeros(num, np.bool_))
+    return Nodes(
+        never, never.copy(), np.full(num, np.inf), hits, hits.copy(), np.full(num, ALL), np.zeros(num, np.bool_)
+    )
 
 
 @jitable
@@ -76,12 +81,13 @@ def at(place, history, repair, law, kinds, outage, nodes, down, found):
                 node = history.node[j]
                 if nodes.until[node] > now and not nodes.listed[node]:
                     down.node[num], down.share[num] = node, share_missing(nodes, node, now)
+                    down.disk[num] = nodes.disk[node]
                     nodes.listed[node] = 1
                     num += 1
     old = num
     for j in range(history.first[place], history.first[place + 1]):
         if not nodes.listed[history.node[j]]:
-            down.node[num], down.share[num] = history.node[j], 1.0
+            down.node[num], down.share[num], down.disk[num] = history.node[j], 1.0, history.disk[place]
             num += 1
     return fate(law, kinds, down, old, num, outage, found)
 
@@ -101,7 +107,7 @@ def _take(i, history, repair, busy, nodes):
         nodes.since[node] = min(nodes.since[node], then)
         nodes.num_hits[node] += 1
         if nodes.until[node] <= then:
-            nodes.start[node], nodes.until[node] = start, until
+            nodes.start[node], nodes.until[node], nodes.disk[node] = start, until, history.disk[i]
     return until if new else busy
 
 

@@ -35,6 +35,8 @@ class Law(NamedTuple):
     cap: int
     """Largest number of members of an ensemble in one cell."""
     nodes: int
+    disks: int
+    """Disks of a node: a ledger is on the one of its number, in all nodes."""
     total: float
     """Number of ensembles that are allowed: sets of nodes, or rings; 1 if they are known one by one."""
     cell: np.ndarray  # int64 by node
@@ -74,6 +76,7 @@ def law_of(cluster: Cluster) -> Law:
         ensemble,
         _cap(cluster),
         cluster.nodes,
+        cluster.disks_per_node,
         total,
         np.repeat(np.arange(len(cells)), cells),
         np.array(cells, np.int64),

@@ -1,9 +1,10 @@
 """A cluster as numbers: nodes and racks, what is stored and where, how nodes are lost and repaired. Time is in years.
 
 A *tick* is an instant at which nodes lose all that they store: one node alone, or those that an event takes, such as an
-outage of the whole cluster, of a rack, or a bad batch of disks. The copies of the b nodes that one tick takes are made
-anew in their place: each of them at t + detection_delay + b x repair_time x U, U uniform on (0, 1) and independent for
-each ledger. An *incident* is a tick at which something loses its last copy.
+outage of the whole cluster, of a rack, or a bad batch of disks. A tick may also take one disk of a node: what is on its
+other disks is kept, but the node is down as well. The copies of the b nodes that one tick takes are made anew in their
+place: each of them at t + detection_delay + b x repair_time x U, U uniform on (0, 1) and independent for each ledger.
+An *incident* is a tick at which something loses its last copy.
 """
 
 from collections.abc import Mapping
@@ -13,8 +14,8 @@ from typing import NamedTuple
 RANDOM, TWO_RACKS, DISTINCT_RACKS, COPYSETS = PLACEMENTS = ("random", "two_racks", "distinct_racks", "copysets")
 SCOPES = CLUSTER, RACK, BATCH, NODE = "cluster", "rack", "batch", "node"
 SINGLES, AFTER, THIN = "single_losses", "single_losses_after_event", "thin_entries"
-"""Causes of incidents that are no events: a node lost alone, while no node or some node that a common cause took is in
-repair; and a tick that took no whole write set."""
+"""Causes of incidents that are no events: a node or disk lost alone, while no node or some node that a common cause
+took is in repair; and a tick that took no whole write set."""
 MOST_COPIES = 8
 """Largest ensemble, in members."""
 VERSION = 6
@@ -91,6 +92,10 @@ class Cluster(NamedTuple):
     """Age at which a node is replaced by a new one, without a loss."""
     batches: int = 0
     """Number of batches of nodes of the same age; 0 if each node has an age of its own."""
+    disks_per_node: int = 1
+    """Disks that a node's copies are on. A ledger is on the disk of the same number in all of its nodes."""
+    disk_loss: float = 0.0
+    """Times a year that one of them is lost alone."""
 
     @property
     def windows(self) -> int:
@@ -122,9 +127,9 @@ class Cluster(NamedTuple):
     def causes(self) -> Mapping[str, bool]:
         """Causes of incidents, SINGLES first, AFTER and THIN last, and whether each is possible."""
         of_events = {event.name: self.hits_of(event) > 0.0 for event in self.events}
-        follows = self.node_loss > 0.0 and any(of_events[event.name] for event in self.events if event.is_common)
+        follows = self.taken_alone > 0.0 and any(of_events[event.name] for event in self.events if event.is_common)
         thin = any(each.number > 0.0 for each in self.thin)
-        return {SINGLES: self.node_loss > 0.0, **of_events, AFTER: follows, THIN: thin}
+        return {SINGLES: self.taken_alone > 0.0, **of_events, AFTER: follows, THIN: thin}
 
     def scopes_of(self, event: Event) -> Mapping[int, int]:
         """Returns how many groups of nodes an event may happen to, by their number of nodes."""
@@ -140,9 +145,14 @@ class Cluster(NamedTuple):
         return event.per_year * event.p_lost * ((event.nodes or self.nodes) / self.nodes)
 
     @property
+    def taken_alone(self) -> float:
+        """Times a year that a node is lost alone, or one of its disks is."""
+        return self.node_loss + self.disks_per_node * self.disk_loss
+
+    @property
     def hits(self) -> float:
         """Times a year that a tick takes a node, if it is up, on average over nodes."""
-        return self.node_loss + sum(map(self.hits_of, self.events))
+        return self.taken_alone + sum(map(self.hits_of, self.events))
 
     @property
     def most_hits(self) -> float:
@@ -156,8 +166,10 @@ class Cluster(NamedTuple):
 
     @property
     def lost_alone(self) -> float:
-        """Times a year that a node is lost with no other, on average over nodes."""
-        return self.node_loss + sum(self.hits_of(event) for event in self.events if event.scope == NODE)
+        """Times a year that a node's copy of a ledger is lost with no other node, on average over nodes."""
+        return (
+            self.node_loss + self.disk_loss + sum(self.hits_of(event) for event in self.events if event.scope == NODE)
+        )
 
     @property
     def outages(self) -> float:

@@ -16,7 +16,7 @@ import numpy as np
 
 from quorisk.kernels.cluster.bounds import ENTRIES
 from quorisk.kernels.cluster.draws import begin, below, exponential, new_stream, others, uniform
-from quorisk.kernels.cluster.fate import Down, compiled, kinds_of, room_for
+from quorisk.kernels.cluster.fate import ALL, compiled, kinds_of, none_down, room_for
 from quorisk.kernels.cluster.groups import Places, Room, begin_with_a_group, nodes_of, ways
 from quorisk.kernels.cluster.history import Repair, at, forget, no_history, nodes_up, seen_late
 from quorisk.kernels.cluster.placement import catalogue, law_of
@@ -49,6 +49,7 @@ class Kinds(NamedTuple):
     """Kinds of ticks as compiled code takes them, by number."""
 
     lost: np.ndarray  # int64
+    disks: np.ndarray  # int64: number of the disks of which a node loses one; 0 if it loses all that it has
     rack: np.ndarray  # int64
     span: np.ndarray  # float64, years
     rates: np.ndarray  # float64, added up
@@ -116,7 +117,7 @@ def draw(
 
     def run(first: int) -> tuple[int, np.ndarray, np.ndarray, Sizes]:
         num, parts = min(CHUNK, draws - first), (np.zeros(6), np.zeros_like(by_cause), no_sizes())
-        down = Down(np.zeros(cluster.nodes, np.int64), np.zeros(cluster.nodes))
+        down = none_down(cluster.nodes)
         room = _room(cluster, table.past.shape[1] + 1 + MOST_OLD, most_taken)
         history = no_history(table.past.shape[1] + 1 + MOST_OLD, most_taken)
         compiled(_draws)(first, num, *given, room, history, nodes_up(cluster.nodes), down, room_for(law, kinds), *parts)
@@ -148,6 +149,7 @@ def _kinds(ticks: tuple[Past | Tick, ...], cluster: Cluster) -> Kinds:
     numbers = {cause: number for number, cause in enumerate(cluster.causes)}
     return Kinds(
         np.array([each.lost for each in ticks], np.int64),
+        np.array([cluster.disks_per_node * each.is_disk for each in ticks], np.int64),
         np.array([each.rack for each in ticks], np.int64),
         np.array([cluster.span(each.lost) for each in ticks]),
         np.cumsum([each.rate for each in ticks]),
@@ -273,9 +275,11 @@ def _insert(num, kinds, kind, age, old, room, history):
     while i > 0 and history.age[i - 1] < age:
         history.age[i], history.lost[i], history.rack[i] = history.age[i - 1], history.lost[i - 1], history.rack[i - 1]
         history.span[i], room.kind[i], room.old[i] = history.span[i - 1], room.kind[i - 1], room.old[i - 1]
+        history.disk[i] = history.disk[i - 1]
         i -= 1
     history.age[i], history.lost[i], history.rack[i] = age, kinds.lost[kind], kinds.rack[kind]
     history.span[i], room.kind[i], room.old[i] = kinds.span[kind], kind, old
+    history.disk[i] = below(room.stream, kinds.disks[kind]) if kinds.disks[kind] > 0 else ALL
 
 
 @jitable_apart

@@ -11,7 +11,7 @@ from scipy.integrate import quad
 from quorisk.kernels.cluster import placement
 from quorisk.kernels.cluster.bounds import INCIDENTS
 from quorisk.kernels.cluster.draws import log_none
-from quorisk.kernels.cluster.fate import Down, compiled, fate, kinds_of, room_for
+from quorisk.kernels.cluster.fate import ALL, Down, compiled, fate, kinds_of, room_for
 from quorisk.kernels.cluster.setting import DISTINCT_RACKS, RANDOM, TWO_RACKS, Cluster, units
 from quorisk.kernels.cluster.ticks import ANYWHERE, Past, Tick, some_nodes
 
@@ -27,7 +27,8 @@ class Solver:
         self._law, self._kinds = placement.law_of(cluster), kinds_of(units(cluster))
         self._found = room_for(self._law, self._kinds)
         self._known = bool(placement.catalogue(cluster))
-        self._chain: float | None = None
+        self._disks = 1
+        self._chains: dict[int, float] = {}
 
     def value(self, past: Sequence[Past], now: Tick) -> float:
         """Returns the mean loss of a tick after others; NaN if that is not solved."""
@@ -37,9 +38,16 @@ class Solver:
         one_by_one = ticks == [(ANYWHERE, 1)] * self._cluster.write_quorum
         if not one_by_one or self._cluster.thin or placement.needs_rings(self._cluster):
             return nan
-        if self._chain is None:
-            self._chain = sum(chance * self._down_one_by_one(share) for chance, share in self._sets())
-        return self._chain
+        disks = sum(each.is_disk for each in past) + now.is_disk
+        if disks not in self._chains:
+            self._chains[disks] = self._chain(disks)
+        return self._chains[disks]
+
+    def _chain(self, disks: int) -> float:
+        """Mean loss of nodes lost one by one, so many of which lose one disk alone: all must have the same number."""
+        every = self._cluster.disks_per_node
+        same, self._disks = every ** -max(0, disks - 1), 1 if disks else every
+        return same * sum(chance * self._down_one_by_one(share) for chance, share in self._sets())
 
     def _alone(self, now: Tick) -> float:
         by_rack = now.rack == ANYWHERE and self._cluster.placement != RANDOM
@@ -48,10 +56,11 @@ class Solver:
         )
         if not patterns or len(patterns) > _MOST_PATTERNS:
             return nan
-        return sum(chance * self._lost_with(nodes, now.takes_writers) for chance, nodes in patterns)
+        disk = 0 if now.is_disk else ALL
+        return sum(chance * self._lost_with(nodes, disk, now.takes_writers) for chance, nodes in patterns)
 
-    def _lost_with(self, nodes: list[int], outage: bool) -> float:
-        down = Down(np.array(nodes, np.int64), np.ones(len(nodes)))
+    def _lost_with(self, nodes: list[int], disk: int, outage: bool) -> float:
+        down = Down(np.array(nodes, np.int64), np.ones(len(nodes)), np.full(len(nodes), disk))
         _, log_none, entries = compiled(fate)(self._law, self._kinds, down, 0, len(nodes), outage, self._found)
         return float(-np.expm1(log_none) if self._what == INCIDENTS else entries)
 
@@ -138,11 +147,12 @@ class Solver:
         return value
 
     def _lost(self, share: float) -> float:
-        """Loss of ledgers that each have the nodes that are down for a write set with the chance `share`."""
-        cluster = self._cluster
+        """Loss of ledgers that each have the nodes that are down for a write set with the chance `share`, if they are
+        on one of the disks that count."""
+        cluster, part = self._cluster, self._disks / self._cluster.disks_per_node
         if self._what != INCIDENTS:
-            return share * cluster.entries / cluster.windows
-        return float(-np.expm1(log_none(cluster.ledgers, share)))
+            return share * cluster.entries / cluster.windows * part
+        return float(-np.expm1(self._disks * log_none(cluster.ledgers / cluster.disks_per_node, share)))
 
     def _with_repair(self, share: float, m: int) -> float:
         """Mean loss with m nodes whose repair has begun."""

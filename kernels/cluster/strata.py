@@ -84,8 +84,8 @@ def strata(cluster: Cluster, what: str) -> Strata:
         return sum(tick.rate * bounds.capped(bounds.linear(sets, tick)) for tick in now)
 
     past = _past(cluster, now)
-    kept = {each[:3] for each in past}
-    left_out += sum(each.mean * potential(each.lost) for each in before if each[:3] not in kept)
+    kept = {each[:4] for each in past}
+    left_out += sum(each.mean * potential(each.lost) for each in before if each[:4] not in kept)
     rows, rest = _enumerate(past, potential, Stratifier(now, past, bounds, Solver(cluster, what)))
     waits = _still_waits(cluster, past) * sum(row.weight * row.bound for row in rows)
     return Strata(tuple(now), tuple(past), tuple(rows), left_out + rest, waits)
@@ -120,9 +120,9 @@ def _past(cluster: Cluster, now: list[Tick]) -> list[Past]:
     """The kinds of ticks before, whatever their causes; those that take writers apart, where that matters."""
     writers = any(thin.heals for thin in cluster.thin)
     common = {event.name for event in cluster.events if event.is_common}
-    rates = defaultdict[tuple[int, int, bool], list[float]](lambda: [0.0, 0.0])
+    rates = defaultdict[tuple[int, int, bool, bool], list[float]](lambda: [0.0, 0.0])
     for tick in now:
-        rates[tick.rack, tick.lost, writers and tick.takes_writers][tick.cause in common] += tick.rate
+        rates[tick.rack, tick.lost, writers and tick.takes_writers, tick.is_disk][tick.cause in common] += tick.rate
     return [Past(*key, sum(each), cluster.span(key[1]), each[True] / sum(each)) for key, each in rates.items()]
 
 

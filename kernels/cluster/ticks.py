@@ -22,6 +22,8 @@ class Tick(NamedTuple):
     """Rate a year."""
     takes_writers: bool = False
     """Whether everything goes that is in memory only, in the whole cluster."""
+    is_disk: bool = False
+    """Whether its node loses one disk alone."""
 
 
 class Past(NamedTuple):
@@ -31,6 +33,7 @@ class Past(NamedTuple):
     lost: int
     takes_writers: bool
     """Whether it takes writers, where that matters."""
+    is_disk: bool
     rate: float
     span: float
     """Time for which it matters, in years."""
@@ -49,6 +52,9 @@ def ticks(cluster: Cluster, negligible: float = 1e-30) -> tuple[list[Tick], floa
     found, left_out = [], 0.0
     if cluster.node_loss > 0:
         found.append(Tick(SINGLES, ANYWHERE, 1, cluster.nodes * cluster.node_loss))
+    if cluster.disk_loss > 0:
+        rate = cluster.nodes * cluster.disks_per_node * cluster.disk_loss
+        found.append(Tick(SINGLES, ANYWHERE, 1, rate, is_disk=cluster.disks_per_node > 1))
     groups = [
         (i, event, *group) for i, event in enumerate(cluster.events) for group in cluster.scopes_of(event).items()
     ]

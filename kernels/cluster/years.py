@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from quorisk.kernels.cluster.draws import SIZES, YEARS, begin, below, exponential, new_stream, others, uniform
-from quorisk.kernels.cluster.fate import Down, compiled, fate, kinds_of, room_for
+from quorisk.kernels.cluster.fate import ALL, compiled, fate, kinds_of, none_down, room_for
 from quorisk.kernels.cluster.history import Repair, nodes_up, share_missing
 from quorisk.kernels.cluster.placement import law_of
 from quorisk.kernels.cluster.setting import NODE, RACK, Cluster, units
@@ -62,10 +62,11 @@ class Tally(NamedTuple):
 
 
 class LossRates(NamedTuple):
-    """Rates of events and of nodes lost alone, a year."""
+    """Rates of events, and of nodes and disks lost alone, a year."""
 
     total: float
-    events: np.ndarray  # float64 by event, added up; the rest is nodes lost alone
+    events: np.ndarray  # float64 by event, added up; the rest is nodes, and then disks, lost alone
+    nodes: float  # of all events, and of nodes lost alone
     in_a_rack: np.ndarray  # bool by event
     some: np.ndarray  # int64 [event, 2]: the first of the nodes that it may happen to, and how many they are
     takes_writers: np.ndarray  # bool by event
@@ -128,7 +129,7 @@ def simulate(
         num = min(_CHUNK, last - first)
         sums, weight = np.zeros((len(total.sums), 2), np.int64), np.zeros((2, BINS), np.int64)
         largest, nodes = np.zeros((2, BINS)), nodes_up(cluster.nodes)
-        down = Down(np.zeros(cluster.nodes, np.int64), np.zeros(cluster.nodes))
+        down = none_down(cluster.nodes)
         losses = _room_for_losses(cluster, warm_up)
         streams = Streams(new_stream(), new_stream())
         room = losses, streams, nodes, down, room_for(law, kinds)
@@ -189,9 +190,11 @@ def _rates(cluster: Cluster) -> LossRates:
     some = [(each.first, each.nodes) if each.scope == NODE and each.nodes else (0, cluster.nodes) for each in events]
     single = 0.0 if cluster.is_ageing else cluster.nodes * cluster.node_loss
     often = np.cumsum([event.per_year * sum(cluster.scopes_of(event).values()) for event in events], dtype=np.float64)
+    of_nodes = (float(often[-1]) if events else 0.0) + single
     return LossRates(
-        (float(often[-1]) if events else 0.0) + single,
+        of_nodes + cluster.nodes * cluster.disks_per_node * cluster.disk_loss,
         often,
+        of_nodes,
         np.array([event.scope == RACK for event in events], np.bool_),
         np.array(some, np.int64).reshape(-1, 2),
         np.array([event.takes_writers for event in events], np.bool_),
@@ -288,7 +291,7 @@ def _year(
     place, num, busy = 0, 0, -np.inf
     while True:
         listed = losses.time[order[place]] if place < len(order) else np.inf
-        time, cause, lost = min(drawn, listed), 0, 1
+        time, cause, lost, disk = min(drawn, listed), 0, 1, ALL
         if time >= 1.0:
             return
         if listed < drawn:
@@ -296,14 +299,14 @@ def _year(
             place += 1
         else:
             drawn += exponential(streams.ticks) / rates.total
-            cause, lost = _tick(streams.ticks, law, rates, taken, marks)
+            cause, lost, disk = _tick(streams.ticks, law, rates, taken, marks)
         if lost == 0:
             continue
         start = time + repair.detection_delay
         if repair.queue and start < busy:
             start = busy
         common = cause > 0 and rates.is_common[cause - 1]
-        num, old = _go_down(time, start, repair.repair_time, lost, common, num, nodes, down, taken)
+        num, old = _go_down(time, start, repair.repair_time, lost, disk, common, num, nodes, down, taken)
         if num == old:
             continue
         busy = start + (num - old) * repair.repair_time
@@ -313,6 +316,7 @@ def _year(
         for i in range(num):
             after |= cause == 0 and i < old and nodes.common[down.node[i]]
             down.share[i] = 1.0 if i >= old else share_missing(nodes, down.node[i], time)
+            down.disk[i] = nodes.disk[down.node[i]]
         takes_writers = cause > 0 and rates.takes_writers[cause - 1]
         log_ledgers, log_all, entries = fate(law, kinds, down, old, num, takes_writers, found)
         if log_all < 0.0:
@@ -330,9 +334,11 @@ def _year(
 
 @jitable_apart
 def _tick(stream, law, rates, taken, marks):
-    """Draws a tick, and writes the nodes that it takes. Returns the number of its cause, and that of the nodes."""
-    event = np.searchsorted(rates.events, uniform(stream) * rates.total, "right")
-    cause, lost, first, among, small = 0, 1, 0, law.nodes, 0
+    """Draws a tick, and writes the nodes that it takes. Returns the number of its cause, that of the nodes, and the
+    disk that is lost of one, or ALL."""
+    which = uniform(stream) * rates.total
+    event = np.searchsorted(rates.events, which, "right")
+    cause, lost, disk, first, among, small = 0, 1, ALL, 0, law.nodes, 0
     if event < len(rates.events):
         cause = event + 1
         first, among = rates.some[event]
@@ -342,14 +348,16 @@ def _tick(stream, law, rates, taken, marks):
             among = rates.first_of_rack[rack + 1] - first
             small = int(rack >= rates.num_large)
         lost = np.searchsorted(rates.at_most[event, small], uniform(stream), "right")
+    elif law.disks > 1 and which >= rates.nodes:
+        disk = below(stream, law.disks)
     others(stream, lost, first, among, taken, 0, marks)
     for i in range(lost):
         marks[taken[i]] = 0
-    return cause, lost
+    return cause, lost, disk
 
 
 @jitable_apart
-def _go_down(time, start, repair_time, lost, common, num, nodes, down, taken):
+def _go_down(time, start, repair_time, lost, disk, common, num, nodes, down, taken):
     """Takes repaired nodes off the list of those that are down, and adds others that are taken now. Returns how many
     are on it, and how many of them were before."""
     old = 0
@@ -366,7 +374,7 @@ def _go_down(time, start, repair_time, lost, common, num, nodes, down, taken):
     for i in range(old, num):
         node = down.node[i]
         nodes.start[node], nodes.until[node] = start, start + (num - old) * repair_time
-        nodes.common[node] = common
+        nodes.disk[node], nodes.common[node] = disk, common
     return num, old
 
 

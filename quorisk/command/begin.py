@@ -49,6 +49,9 @@ def init_verb(
     entry_bytes: Annotated[
         str | None, typer.Option("--entry-size", metavar="SIZE", help='of an entry or record: 1024 or "6.7 kB"')
     ] = None,
+    disks: Annotated[
+        str | None, typer.Option(metavar="N", help="ledger disks of each bookie, of bookkeeper (default: 1)")
+    ] = None,
     node_loss: Annotated[
         str | None, typer.Option(metavar="RATE", help='how often a node loses all its data: "1 % / year"')
     ] = None,
@@ -83,6 +86,7 @@ def init_verb(
         "quorums": quorums,
         "partitions": partitions,
         "entry_bytes": entry_bytes,
+        "disks": disks,
         "node_loss": node_loss,
         "outages": outages,
         "failovers": failovers,

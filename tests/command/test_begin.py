@@ -51,7 +51,13 @@ def test_options_for_what_is_assumed_otherwise(quorisk, tmp_path):
     assert experiment.profile
     assert (experiment.clusters[0].entry_bytes, experiment.profile.name) == (6700.0, "pulsar_cloud")
     assert "cluster.node_loss" not in experiment.known
-    for protocol, option in (("kraft", "--failovers"), ("bookkeeper", "--partitions")):
+    path.unlink()
+    assert quorisk("init", "bookkeeper", *options(), "--disks", "4", "--out", str(path), "--json")[0] == 0
+    cluster = config.load(path).clusters[0].cluster
+    assert (cluster.disks_per_node, cluster.node_loss) == (4, 0.0)
+    assert cluster.disk_loss == pytest.approx(0.01)
+    assert cluster.lost_alone == cluster.disk_loss
+    for protocol, option in (("kraft", "--failovers"), ("kraft", "--disks"), ("bookkeeper", "--partitions")):
         other = "kraft" if protocol == "bookkeeper" else "bookkeeper"
         design = options(**{"--quorums": "3/2/all"}) if protocol == "kraft" else options()
         assert quorisk("init", protocol, *design, option, "3")[2] == f"error: {option} 3: for {other} only\n"

@@ -28,6 +28,12 @@ def test_parts_are_the_whole():
     assert tally_of(merged).sums == simulate(CLUSTER, 10, 300, 1).sums
 
 
+def test_a_cluster_without_disks_is_the_one_that_it_was_before_there_were_any():
+    assert "disk" not in rows.canonical_parameters(CLUSTER)
+    of_disks = CLUSTER._replace(disks_per_node=2, disk_loss=0.5)
+    assert cluster_of(row(of_disks, 1, 0, simulate(of_disks, 0, 10, 1))) == of_disks
+
+
 def test_seeds_and_clusters_stay_apart():
     other = row(CLUSTER._replace(nodes=7), 1, 0, simulate(CLUSTER._replace(nodes=7), 0, 10, 1))
     assert len(merge([of_years(0, 10), of_years(10, 10, seed=2), other])) == 3

@@ -4,6 +4,7 @@ import pytest
 
 from quorisk.analysis.experiment.cluster import keys, place
 from quorisk.analysis.experiment.config import ConfigError, build, load
+from quorisk.analysis.experiment.follows import followed
 from quorisk.kernels.cluster.setting import Event
 from quorisk.say.quantities import YEAR_S
 from tests.analysis.cluster.clusters import KNOWN, cluster_of
@@ -56,6 +57,20 @@ def test_a_cluster_is_read(placed):
     assert (cluster.outages, cluster.racks) == (1.0, 1)
     assert design.ack_quorum == 2
     assert design.entry_bytes == pytest.approx(20 * 24e12 / 3 / 1e9)
+
+
+def test_disks_of_a_node(placed):
+    [design] = placed("cluster.disks_per_node=4", "cluster.disk_loss=1 % / year")
+    assert (design.cluster.disks_per_node, design.cluster.disk_loss) == (4, pytest.approx(0.01))
+    assert design.cluster.hits == pytest.approx(0.02 + 4 * 0.01 + 0.0075)
+    assert design.cluster.lost_alone == pytest.approx(0.02 + 0.01)  # of each copy
+    assert followed("bookkeeper", design.values, True)["rates.bookie_is_lost"] == pytest.approx(0.03 / YEAR_S)
+    assert design.with_figures({"cluster.disk_loss": 0.02}).cluster.disk_loss == 0.02
+    assert "cluster.disk_loss" in design.figures(["cluster.disk_loss", "cluster.disks_per_node"])
+    with pytest.raises(ConfigError, match=r"cluster\.disks_per_node = 4: 1 with kafka; more with bookkeeper alone"):
+        placed("cluster.disks_per_node=4", text=KAFKA + CLUSTER)
+    [alone] = placed("cluster.disk_loss=1 % / year", "cluster.node_loss=0")
+    assert alone.cluster.repair_time == design.cluster.repair_time
 
 
 def test_other_ways_to_say_what_is_stored(placed):
@@ -283,6 +298,8 @@ REFUSED = {
     "grid.cluster.outages=[1, 2]": r"grid\.cluster\.outages: is an event now; write \[cluster\.events\.power_outage\] ",
     "ledgers=0": r"cluster\.ledgers = 0: a number from 1 to 1e15",
     "cluster.entries_per_second=1": r"",
+    "disks_per_node=0": r"cluster\.disks_per_node = 0: an integer from 1 to 64",
+    "disk_loss=1 h": r'cluster\.disk_loss = "1 h": a rate .*this is a time',
     "batches=21": r"cluster\.batches = 21: at most cluster\.nodes \(20\)",
     "service_life=0": r'cluster\.service_life = 0: a time such as "5 s" or "7 days", above 0',
     "retention=0 s": r'cluster\.retention = "0 s": a time such as "5 s" or "7 days", above 0',

@@ -78,6 +78,7 @@ p_lost = 0
         ("events.power_outage.p_lost", "0.1", "events.power_outage.per_year=1", "events.power_outage.per_year = 0.0"),
         ("restart_time", "1 h", "restarts=1", "restarts = 0.0"),
         ("service_life", "3 years", "lifetime_shape=2", "lifetime_shape = 1.0"),
+        ("disks_per_node", "2", "disk_loss=1", "disk_loss = 0.0"),
         ("batches", "2", "lifetime_shape=2", "lifetime_shape = 1.0"),
     ],
 )

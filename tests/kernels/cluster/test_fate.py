@@ -6,7 +6,7 @@ from math import comb, prod
 import numpy as np
 import pytest
 
-from quorisk.kernels.cluster.fate import Down, fate, kinds_of, room_for
+from quorisk.kernels.cluster.fate import ALL, Down, fate, kinds_of, room_for
 from quorisk.kernels.cluster.placement import catalogue, law_of
 from quorisk.kernels.cluster.setting import Cluster, Thin, units
 
@@ -85,8 +85,9 @@ def test_chances_are_those_of_all_ensembles(name, outage):
     law, kinds = law_of(cluster), kinds_of(units(cluster))
     found = room_for(law, kinds)
     for old, shares, new in DOWN:
-        down = Down(np.array([*old, *new], np.int64), np.array([*shares, *[1.0] * len(new)]))
-        log_ledgers, log_all, entries = fate(law, kinds, down, len(old), len(old) + len(new), outage, found)
+        num = len(old) + len(new)
+        down = Down(np.array([*old, *new], np.int64), np.array([*shares, *[1.0] * len(new)]), np.full(num, ALL))
+        log_ledgers, log_all, entries = fate(law, kinds, down, len(old), num, outage, found)
         sets, thin = listed(cluster, old, shares, new, outage)
         assert found.sets[1 : len(sets)] == pytest.approx(sets[1:], abs=1e-14)
         assert found.hit[1:] == pytest.approx(thin, abs=1e-14)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from quorisk.analysis.cluster.certified import DrawPlan, certified
-from quorisk.kernels.cluster.fate import Down, fate, kinds_of, room_for
+from quorisk.kernels.cluster.fate import ALL, Down, fate, kinds_of, room_for
 from quorisk.kernels.cluster.placement import catalogue, law_of
 from quorisk.kernels.cluster.setting import Cluster, units
 from tests.analysis.cluster.clusters import outage
@@ -28,7 +28,7 @@ def lost_by(cluster: Cluster) -> int:
     law, kinds = law_of(cluster), kinds_of(units(cluster))
     found, count = room_for(law, kinds), 0
     for dead in published.triples(cluster.nodes):
-        count += fate(law, kinds, Down(np.array(dead), np.ones(3)), 0, 3, True, found)[1] < 0.0
+        count += fate(law, kinds, Down(np.array(dead), np.ones(3), np.full(3, ALL)), 0, 3, True, found)[1] < 0.0
     return count
 
 

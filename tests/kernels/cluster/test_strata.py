@@ -31,6 +31,11 @@ CLUSTERS = {
         write_quorum=2, placement="copysets", scatter_width=8, events=(Event("worse", "node", 2.0, 0.9, 5, first=2),)
     ),
     "thin": SMALL._replace(thin=(Thin(2, 20, False), Thin(1, 2, True))),
+    "three disks": SMALL._replace(write_quorum=2, ensemble_size=3, disks_per_node=3, disk_loss=1.0),
+    "disks of copysets": SMALL._replace(placement="copysets", scatter_width=4, disks_per_node=2, disk_loss=1.0),
+    "disks and thin entries": RACKED._replace(
+        placement="distinct_racks", disks_per_node=2, disk_loss=1.5, thin=(Thin(2, 20, False), Thin(1, 2, True))
+    ),
 }
 NUM = 8 * CHUNK
 

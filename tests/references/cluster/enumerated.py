@@ -1,4 +1,4 @@
-"""Nodes that fail independently, each at a rate of its own: every set of nodes that may be down is looked at."""
+"""Nodes that fail independently, each at a rate of its own: every state that they may be in together is looked at."""
 
 from collections.abc import Iterator, Sequence
 from itertools import product
@@ -32,3 +32,24 @@ def incidents(cluster: Cluster) -> float:
     return sum(
         rate * (1.0 - down[node]) * p_at_least(needed, down[:node] + down[node + 1 :]) for node, rate in enumerate(lost)
     )
+
+
+def incidents_of_disks(cluster: Cluster) -> float:
+    """Returns the same where nodes are alike and lose all disks or one: each is up, or lacks all disks, or lacks disk
+    0, or disk 1, ... An incident takes a node of which enough others lack one of the disks that it loses."""
+    disks, delay = cluster.disks_per_node, cluster.detection_delay
+    every = frozenset(range(disks))
+    kinds = {every: cluster.node_loss} if disks > 1 else {every: cluster.node_loss + cluster.disk_loss}
+    if disks > 1:
+        kinds |= {frozenset([disk]): cluster.disk_loss for disk in range(disks)}
+    up = 1.0 / (1.0 + delay * sum(kinds.values()))
+    chances: dict[frozenset[int], float] = {frozenset(): up} | {
+        lacking: rate * delay * up for lacking, rate in kinds.items()
+    }
+    found = 0.0
+    for others in product(chances, repeat=cluster.nodes - 1):
+        chance = prod(chances[lacking] for lacking in others)
+        for takes, rate in kinds.items():
+            if any(sum(disk in lacking for lacking in others) >= cluster.write_quorum - 1 for disk in takes):
+                found += cluster.nodes * up * rate * chance
+    return found

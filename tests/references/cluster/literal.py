@@ -1,7 +1,8 @@
 """A cluster told literally: single nodes and single ledgers, one tick after another.
 
-It takes only numbers from `Cluster`: where ledgers are, who is down, what is repaired when and what is lost is all its
-own, without probabilities of anything but what happens. Copies of a ledger are restored at times of its own.
+It takes only numbers from `Cluster`: where ledgers are, on which of a node's disks, who is down, what is repaired when
+and what is lost is all its own, without probabilities of anything but what happens. Copies of a ledger are restored at
+times of its own.
 """
 
 import random
@@ -19,6 +20,7 @@ class Unit(NamedTuple):
     windows: list[list[int]]  # positions of each write set
     worth: float  # entries of a write set
     missing_until: list[float]  # by position
+    disk: int = 0  # on which its copy is, in each of its nodes
 
 
 class Year(NamedTuple):
@@ -48,13 +50,16 @@ def _racks(cluster: Cluster) -> list[list[int]]:
 def _year(
     cluster: Cluster, rng: random.Random, racks: list[list[int]], groups: Sequence[Sequence[int]], warm: float
 ) -> Year:
-    units = list(_units(cluster, rng, racks, groups))
+    units = [
+        unit._replace(disk=number % cluster.disks_per_node)
+        for number, unit in enumerate(_units(cluster, rng, racks, groups))
+    ]
     on: list[set[int]] = [set() for _ in range(cluster.nodes)]
     for number, unit in enumerate(units):
         for node in unit.ring:
             on[node].add(number)
     node_back, busy, incidents = [-inf] * cluster.nodes, -inf, []
-    for time, takes_writers, hit in _ticks(cluster, rng, racks, warm):
+    for time, takes_writers, hit, disk in _ticks(cluster, rng, racks, warm):
         start = time + cluster.detection_delay
         if cluster.repair_queue:
             start = max(start, busy)
@@ -63,7 +68,8 @@ def _year(
         busy = finish if up else busy
         for node in up:
             node_back[node] = finish
-        lost = sum(_loses(unit, set(up), time, start, finish, rng) for unit in map(units.__getitem__, _met(on, up)))
+        met = [unit for unit in map(units.__getitem__, _met(on, up)) if disk in (None, unit.disk)]
+        lost = sum(_loses(unit, set(up), time, start, finish, rng) for unit in met)
         if takes_writers:
             lost += _in_flight(cluster, rng, racks, groups, set(up))
         if lost and time >= 0.0:
@@ -148,16 +154,21 @@ def _place(cluster: Cluster, rng: random.Random, racks: list[list[int]], groups:
 
 def _ticks(
     cluster: Cluster, rng: random.Random, racks: list[list[int]], warm: float
-) -> Iterator[tuple[float, bool, list[int]]]:
-    """When which nodes are lost together, or fail to come back; and whether writers are lost as well."""
-    ticks = [(time, False, [node]) for time, node in _lost_alone(cluster, rng, warm)]
+) -> Iterator[tuple[float, bool, list[int], int | None]]:
+    """When which nodes are lost together, or fail to come back; whether writers are lost as well; and of a node that
+    loses one disk alone, which."""
+    ticks: list[tuple[float, bool, list[int], int | None]]
+    ticks = [(time, False, [node], None) for time, node in _lost_alone(cluster, rng, warm)]
+    for node in range(cluster.nodes if cluster.disk_loss else 0):
+        for disk in range(cluster.disks_per_node):
+            ticks += [(time, False, [node], disk) for time in _poisson(cluster.disk_loss, rng, warm)]
     for event in cluster.events:
         for nodes in _scopes(event, cluster, racks):
             for time in _poisson(event.per_year, rng, warm):
                 there = rng.sample(nodes, event.nodes) if event.scope == "batch" else nodes
                 hit = [node for node in there if rng.random() < event.p_lost]
-                ticks.append((time, event.scope == "cluster" and event.takes_unflushed, hit))
-    yield from sorted(ticks)
+                ticks.append((time, event.scope == "cluster" and event.takes_unflushed, hit, None))
+    yield from sorted(ticks, key=lambda tick: tick[0])
 
 
 def _scopes(event: Event, cluster: Cluster, racks: list[list[int]]) -> list[list[int]]:
