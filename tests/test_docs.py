@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from quorisk.analysis.cluster import answer
 from quorisk.analysis.exact.exact import exact
+from quorisk.analysis.experiment.cluster import keys as cluster_keys
 from quorisk.analysis.experiment.config import load
 from quorisk.command import app
 from quorisk.command import main as _  # noqa: F401  # the verbs
@@ -72,7 +73,7 @@ def test_settings_are_those_of_the_protocols_and_their_keys_exist(name, cluster)
     keys = {f"{p.table}.{p.name}" for p in model.parameters} | {f"rates.{action.name}" for action in model.actions}
     named = {key for each in settings for key in re.findall(r"`(\w+\.\w+)`", each.key)}
     assert named
-    assert named <= keys | {f"faults.{each.name}" for each in model.probabilities} | {"latency.cut_ms"}
+    assert named <= keys | {f"faults.{each.name}" for each in model.probabilities} | {"latency.cut_ms", *cluster_keys()}
 
 
 @pytest.mark.parametrize("malformed", ['[[settings]]\nname = "acks"\n', "settings = "])
