@@ -54,7 +54,7 @@ def bench(engine: str | None, threads: int, progress: Callable[[str], None] | No
         "numba": (random_runs, lambda model, point: _by_numba(model, point, sorted({1, threads}))),
         "lanes": (random_runs, _by_kernels),
         "jax": (random_runs, _by_jax),
-        "search": (search, _search),
+        "search": (searched_experiment, _search),
     }
     for name, (experiment_of, measure) in parts.items():
         for protocol in registry.names() if engine in (None, name) else ():
@@ -69,13 +69,15 @@ def bench(engine: str | None, threads: int, progress: Callable[[str], None] | No
 def random_runs(protocol: str) -> Experiment:
     """Returns the experiment of a protocol that the engines step; all else has its default, so all rates are 1."""
     cases = registry.cases(protocol)
-    return config.build({"protocol": protocol, **(cases.bench or {"model": cases.small})}, f"bench of {protocol}")
+    return config.build_experiment(
+        {"protocol": protocol, **(cases.bench or {"model": cases.small})}, f"bench of {protocol}"
+    )
 
 
-def search(protocol: str) -> Experiment | None:
+def searched_experiment(protocol: str) -> Experiment | None:
     """Returns the experiment of a protocol that the exhaustive search visits; None if it has none."""
     tables = registry.cases(protocol).bench_search
-    return config.build({"protocol": protocol, **tables}, f"bench of {protocol}") if tables else None
+    return config.build_experiment({"protocol": protocol, **tables}, f"bench of {protocol}") if tables else None
 
 
 def _by_numba(model: Model, point: Point, thread_counts: Sequence[int]) -> Iterator[Speed]:

@@ -94,7 +94,7 @@ def calibrate(kind: IntervalKind, repetitions: int) -> Calibration:
 
 
 def pair_of(p: float) -> tuple[float, float, float, float]:
-    """Probabilities of the cells of a `paired.Table`: the variant loses with probability p; the baseline in half of
+    """Probabilities of the cells of a `paired.PairTable`: the variant loses with probability p; the baseline in half of
     those runs, and in a part p / 4 of the others."""
     return p / 2, p / 2, (1 - p) * p / 4, (1 - p) * (1 - p / 4)
 
@@ -116,9 +116,9 @@ def _sequential(draw: Callable[[int, int, int], int], rule: Rule, repetition: in
 
 
 def _paired(
-    p: float, runs: int, seed: int, interval: Callable[[paired.Table, float], tuple[float, float]], repetition: int
+    p: float, runs: int, seed: int, interval: Callable[[paired.PairTable, float], tuple[float, float]], repetition: int
 ) -> tuple[int, float, float]:
-    table = paired.Table(*_generator(seed, repetition, 0, p).multinomial(runs, pair_of(p)).tolist())
+    table = paired.PairTable(*_generator(seed, repetition, 0, p).multinomial(runs, pair_of(p)).tolist())
     return runs, *interval(table, CONFIDENCE)
 
 
@@ -133,7 +133,7 @@ def _generator(seed: int, repetition: int, first_run: int, p: float) -> np.rando
 
 @cache
 def _protocol_point() -> tuple[Model, Points]:
-    experiment = config.build(PROTOCOL, "analysis/calibrate.py")
+    experiment = config.build_experiment(PROTOCOL, "analysis/calibrate.py")
     return experiment.model, pack(experiment.model, [experiment.points[0].point])
 
 

@@ -44,7 +44,7 @@ def whole(path: Path, argument: str) -> Iterator[Path]:
         raise _unwritable(path, error, argument) from None
 
 
-def write(path: Path, content: bytes, argument: str) -> None:
+def write_whole(path: Path, content: bytes, argument: str) -> None:
     """Writes a file, as `whole`. Raises ConfigError and RunError."""
     with whole(path, argument) as part:
         part.write_bytes(content)

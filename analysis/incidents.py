@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from quorisk.analysis.experiment.keys import DATA_LOSS, check_known, show
+from quorisk.analysis.experiment.keys import DATA_LOSS, as_toml, check_keys
 from quorisk.kernels.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -48,14 +48,14 @@ class Incident(NamedTuple):
 
 def read(table: Mapping[str, Any], folder: Path) -> Incident:
     """Returns the contents of a table [incident]. Raises ConfigError."""
-    check_known("incident", table, Incident._fields)
+    check_keys("incident", table, Incident._fields)
     for key, value in table.items():
         is_list = key in _LISTS
         if is_list and not isinstance(value, list):
-            raise ConfigError(f"incident.{key} = {show(value)}: a list of texts")
+            raise ConfigError(f"incident.{key} = {as_toml(value)}: a list of texts")
         if not all(isinstance(text, str) and text.strip() for text in (value if is_list else [value])):
             allowed = "texts that are not empty" if is_list else "a text, and not empty"
-            raise ConfigError(f"incident.{key} = {show(value)}: {allowed}")
+            raise ConfigError(f"incident.{key} = {as_toml(value)}: {allowed}")
     for key in _REQUIRED:
         if key not in table:
             raise ConfigError(f"incident.{key}: missing")
@@ -68,16 +68,16 @@ def check(experiment: "Experiment") -> None:
     incident: Incident = experiment.tables["incident"]
     known = [invariant.name for invariant in experiment.model.invariants]
     if incident.invariant not in (DATA_LOSS, *known):
-        raise ConfigError(f"incident.invariant = {show(incident.invariant)}: one of {', '.join(known)}")
+        raise ConfigError(f"incident.invariant = {as_toml(incident.invariant)}: one of {', '.join(known)}")
 
 
-def names() -> list[str]:
+def incident_names() -> list[str]:
     """Returns the names of the incidents that come with Quorisk."""
     return sorted(path.stem for path in FOLDER.glob("*.toml"))
 
 
 def file_of(name: str) -> Path:
     """Returns the experiment file of an incident. Raises ConfigError if there is none of that name."""
-    if name not in names():
-        raise ConfigError(f"incidents {name}: one of {', '.join(names())}")
+    if name not in incident_names():
+        raise ConfigError(f"incidents {name}: one of {', '.join(incident_names())}")
     return FOLDER / f"{name}.toml"

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from quorisk.analysis.estimate.rare import SURE
 from quorisk.analysis.exact import answers
-from quorisk.analysis.experiment.config import Experiment, build
+from quorisk.analysis.experiment.config import Experiment, build_experiment
 from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.analysis.statistics.estimator import Estimator
 from quorisk.kernels import declared
@@ -23,7 +23,7 @@ from quorisk.kernels.protocols import registry
 from quorisk.kernels.protocols.cases import Cases
 from quorisk.kernels.states import absorption, lumped
 from quorisk.kernels.states.chain import ChainError
-from quorisk.kernels.states.chain import build as chain_of
+from quorisk.kernels.states.chain import build_chain as chain_of
 from quorisk.kernels.states.head import Head
 from quorisk.say.numbers import counted
 
@@ -46,7 +46,7 @@ class Checked(NamedTuple):
     """Summary of what was checked."""
 
 
-def check(name: str) -> Iterator[Checked]:
+def check_protocol(name: str) -> Iterator[Checked]:
     """Yields each promise that a protocol keeps. Raises ModelError or ConfigError at the first that it does not."""
     model, cases = registry.load(name), registry.cases(name)
     declared.check_model(model)
@@ -127,7 +127,7 @@ def _experiments(model: Model, cases: Cases) -> Iterator[Experiment]:
         for key, value in {**cases.small, **values}.items():
             table = {"rates": "", "horizon": "run", "max_steps": "run"}.get(key, tables.get(key, "faults"))
             document |= {table: document[table] | {key: value}} if table else {key: value}
-        yield build(document, f"cases of {model.name}")
+        yield build_experiment(document, f"cases of {model.name}")
 
 
 def _replayed(model: Model, points: list[Point]) -> str:
@@ -152,7 +152,7 @@ def _exact(model: Model, points: list[Point]) -> str:
         parts = absorption.components(chain)
         if parts.largest > absorption.MAX_COMPONENT:
             continue
-        truth = answers.solve(chain, parts, model, (), ())
+        truth = answers.solve_chain(chain, parts, model, (), ())
         packed = pack(model, [_cut(point)])
         tally = named_tally(model, numba_engine.simulate(model, packed, [Job(0, 0, COUNTED)], seed=2)[0])
         for name, p in {DATA_LOSS: truth.outcomes["lost"], **truth.invariants}.items():

@@ -11,7 +11,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from quorisk.analysis.decision.designs import Design, designs, estimate
+from quorisk.analysis.decision.designs import Design, losses_in_words, ranked_designs
 from quorisk.plots.canvas import beside, framed, legend_columns
 from quorisk.plots.style import MOST_ROWS, quorisk_style
 from quorisk.say import choose, text
@@ -36,21 +36,21 @@ class BudgetPart(NamedTuple):
 
 
 def budget_figure(frame: pd.DataFrame, losses_by_faults: pd.DataFrame | None = None) -> Figure | None:
-    """Returns the figure of a result frame and of its losses by kinds of faults (`by_faults`). None if nothing was
-    lost, or there are neither scenarios nor faults to tell losses apart by.
+    """Returns the figure of a result frame and of its losses by kinds of faults (`shares_by_faults`). None if nothing
+    was lost, or there are neither scenarios nor faults to tell losses apart by.
     """
-    rows = choose.of(frame, text.ANY_LOSS)
-    found = [each for each in designs(rows) if each.worst["losses"]]
+    rows = choose.rows_of(frame, text.ANY_LOSS)
+    found = [each for each in ranked_designs(rows) if each.worst["losses"]]
     shown = sorted(found, key=lambda each: -each.worst["high"])[:MOST_ROWS]
     parts, title, clustered = dict[str, list[BudgetPart]](), "by the faults that were met", text.is_clustered(rows)
     if clustered or (text.is_yearly(rows) and rows[text.SCENARIO].nunique() > 1):
         title = "by cause" if clustered else "by scenario"
         parts = {each.settings: _shares({text.cause(of): n for of, n in each.by_cause.items()}) for each in shown}
     elif losses_by_faults is not None and losses_by_faults["faults"].map(bool).any():
-        parts = {each.settings: by_faults(each, losses_by_faults) for each in shown}
+        parts = {each.settings: shares_by_faults(each, losses_by_faults) for each in shown}
     if not any(parts.values()):
         return None
-    left_out = choose.left_out(len(shown), len(found), "designs that lose most")
+    left_out = choose.left_out_sentence(len(shown), len(found), "designs that lose most")
     with quorisk_style():
         names, _ = _told_apart(parts)
         columns = legend_columns(names, _WIDTH_IN)
@@ -61,11 +61,11 @@ def budget_figure(frame: pd.DataFrame, losses_by_faults: pd.DataFrame | None = N
         axes.set_title(title)
         canvas.legend(*axes.get_legend_handles_labels(), loc="outside lower left", ncols=columns, fontsize=7)
         axes.set_yticks(range(len(shown)), [each.settings for each in shown], fontsize=7.5)
-        beside(axes, [estimate(each.worst) for each in shown])
+        beside(axes, [losses_in_words(each.worst) for each in shown])
     return figure
 
 
-def by_faults(design: Design, losses_by_faults: pd.DataFrame) -> list[BudgetPart]:
+def shares_by_faults(design: Design, losses_by_faults: pd.DataFrame) -> list[BudgetPart]:
     """Returns the shares of a design's losses by set of kinds of faults, under the faults that are worst for it.
 
     `losses_by_faults` has a row for each point and set that came up: `point_id`, `faults` (names of kinds, none if the

@@ -142,7 +142,7 @@ def name_lines(axes: Axes, ends: Sequence[tuple[float, float, str, str]], size: 
         )  # fmt: skip
 
 
-def columns_of(num_panels: int, most: int) -> int:
+def panel_columns(num_panels: int, most: int) -> int:
     """Returns the number of panels side by side, `most` at most, that makes rows as full as can be."""
     rows = math.ceil(num_panels / most)
     return math.ceil(num_panels / rows)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from quorisk.analysis.decision import verdict
-from quorisk.analysis.decision.designs import Design, estimate, measure_of
+from quorisk.analysis.decision.designs import Design, losses_in_words, measure_of
 from quorisk.say import numbers
 from quorisk.say.templates import templates
 
@@ -21,7 +21,7 @@ _NOTE = (
 )
 
 
-class Sweep(NamedTuple):
+class JudgedDesigns(NamedTuple):
     """The designs of one file or one sweep, as they are judged."""
 
     designs: Sequence[Design]
@@ -34,7 +34,9 @@ class Sweep(NamedTuple):
         return verdict.chosen(list(self.designs), self.target)
 
 
-def comment(after: Sweep, sentences: Sequence[str], before: Sweep | None = None, confidence: float = 0.95) -> str:
+def comment(
+    after: JudgedDesigns, sentences: Sequence[str], before: JudgedDesigns | None = None, confidence: float = 0.95
+) -> str:
     """Returns a comment in Markdown: a heading, a table of five designs at most, and the rest in a fold.
 
     Args:
@@ -67,7 +69,7 @@ def change(before: Design, after: Design) -> str:
     return "fewer losses" if high < old_low else "more losses" if low > old_high else _SAME
 
 
-def _headline(after: Sweep, before: Sweep | None) -> str:
+def _headline(after: JudgedDesigns, before: JudgedDesigns | None) -> str:
     chosen = after.chosen()
     said = f"run {_plain(chosen)}" if chosen else "no design meets the targets"
     if before is None:
@@ -78,7 +80,7 @@ def _headline(after: Sweep, before: Sweep | None) -> str:
     return f"{said} (before: {_plain(was) if was else 'no design met the targets'})"
 
 
-def _shown(after: Sweep, old: dict[str, Design]) -> list[Design]:
+def _shown(after: JudgedDesigns, old: dict[str, Design]) -> list[Design]:
     """The choice, then designs whose losses changed, then the safest."""
     chosen = after.chosen()
 
@@ -90,7 +92,7 @@ def _shown(after: Sweep, old: dict[str, Design]) -> list[Design]:
     return sorted(after.designs, key=order)[:_MOST_ROWS]
 
 
-def _row(design: Design, before: Design | None, after: Sweep, sweep: Sweep | None) -> list[str]:
+def _row(design: Design, before: Design | None, after: JudgedDesigns, sweep: JudgedDesigns | None) -> list[str]:
     name = f"**{design.settings}**" if design.settings == after.chosen() else design.settings
     target = design.verdict(after.target) if math.isfinite(after.target) or design.wanted() else ""
     cells = [name, _risk(design), _size(design), _stores(design), _p99(design), target]
@@ -106,7 +108,7 @@ def _row(design: Design, before: Design | None, after: Sweep, sweep: Sweep | Non
 
 def _risk(design: Design) -> str:
     interval = numbers.interval(design.worst)
-    return f"{estimate(design.worst)}{f' ({interval})' if interval else ''}"
+    return f"{losses_in_words(design.worst)}{f' ({interval})' if interval else ''}"
 
 
 def _size(design: Design) -> str:

@@ -38,7 +38,7 @@ def figures(
     wish: Wish | None = None,
     losses_by_faults: pd.DataFrame | None = None,
 ) -> Iterator[tuple[str, Figure]]:
-    """Yields names that are safe as file names, and figures, of a sweep's frames (`analysis.decision.frames.Sweep`).
+    """Yields names that are safe as file names, and figures, of a sweep's frames (`decision.frames.SweepTables`).
 
     Every invariant has its figure of losses, the first also a heat map, if the grid varies what they compare. Where
     there are scenarios, losses are those of a year. So they are on a cluster; where it has no scenarios, other breaches
@@ -47,7 +47,7 @@ def figures(
     wish = wish or Wish()
     invariants = wish.invariants or text.shown(frame)
     first, is_yearly = invariants[0], text.is_yearly(frame)
-    whole = years.of(frame) if is_yearly else frame
+    whole = years.yearly_frame(frame) if is_yearly else frame
 
     def of(invariant: str) -> pd.DataFrame:
         """Returns the rows to draw. A cluster without scenarios has losses a year, but no other breaches a year."""

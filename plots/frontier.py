@@ -9,9 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from quorisk.analysis.decision import verdict
-from quorisk.analysis.decision.designs import Design, designs
+from quorisk.analysis.decision.designs import Design, ranked_designs
 from quorisk.plots.canvas import framed, given_or_current, log_ticks, name_lines
-from quorisk.plots.ranking import look
+from quorisk.plots.ranking import mark_style
 from quorisk.plots.style import MOST_LINES, Style, quorisk_style
 from quorisk.say import choose, numbers, text
 from quorisk.say.colours import FAINT, INK
@@ -34,8 +34,8 @@ def frontier_figure(frame: pd.DataFrame) -> Figure | None:
     (without [latency], the copies stored), and storage as the size of the mark. None if that says nothing: for one
     design, or for a protocol without copies.
     """
-    rows = choose.of(frame, text.ANY_LOSS)
-    found = designs(rows)
+    rows = choose.rows_of(frame, text.ANY_LOSS)
+    found = ranked_designs(rows)
     if len(found) < 2 or STORED not in rows:
         return None
     with quorisk_style():
@@ -48,14 +48,14 @@ def frontier(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
     """Draws a mark for each design, those with a mechanism off small and grey, and a ring around those that no other
     one beats in all of losses, latency and storage at once; dashed lines are the targets.
     """
-    axes, rows = given_or_current(ax), choose.of(frame, text.ANY_LOSS)
-    found = designs(rows)
+    axes, rows = given_or_current(ax), choose.rows_of(frame, text.ANY_LOSS)
+    found = ranked_designs(rows)
     across, floor, target = LATENCY if LATENCY in rows else STORED, _floor(found), float(rows["target"].iloc[0])
     for design in _others(found):
         _mark(axes, design, design.worst[across], floor, _OTHERS, 4.0)
     for design in _named(found):
         x, size = design.worst[across], _SIZE + _A_COPY * design.worst[STORED]
-        _mark(axes, design, x, floor, look(design, target), size)
+        _mark(axes, design, x, floor, mark_style(design, target), size)
         if not any(_beats(other, design, across) for other in found):
             ring: dict[str, Any] = {"color": INK, "mfc": "none", "markersize": size + _RING, "linewidth": 0.8}
             axes.plot(x, _height(design, floor), "o", gid=FRONTIER, **ring)
@@ -76,7 +76,8 @@ def frontier(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
     axes.set_ylim(floor / 4, 4 * highest if text.is_yearly(rows) else min(4 * highest, 1.5))
     log_ticks(axes.yaxis)
     ends = [
-        (each.worst[across], _height(each, floor), _label(each), look(each, target).colour) for each in _named(found)
+        (each.worst[across], _height(each, floor), _label(each), mark_style(each, target).colour)
+        for each in _named(found)
     ]
     name_lines(axes, ends)
     return axes
@@ -157,5 +158,7 @@ def caption(rows: pd.DataFrame, found: Sequence[Design]) -> str:
     if len(_named(found)) < len(found):
         said.append("Small and grey: a mechanism is off, a risky setting is on, or there is no room for a name.")
     num_shown = len(_named(found)) + len(_others(found))
-    left_out = choose.left_out(num_shown, len(found), "designs that are named or the safest of the others").strip()
+    left_out = choose.left_out_sentence(
+        num_shown, len(found), "designs that are named or the safest of the others"
+    ).strip()
     return " ".join(filter(None, [*said, text.scheduler(rows), left_out]))

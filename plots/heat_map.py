@@ -14,7 +14,7 @@ from matplotlib.colors import LogNorm, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from quorisk.plots.canvas import columns_of, framed, given_or_current, log_ticks
+from quorisk.plots.canvas import framed, given_or_current, log_ticks, panel_columns
 from quorisk.plots.style import quorisk_style
 from quorisk.say import choose, numbers, text
 from quorisk.say.colours import FAINT, INK
@@ -52,7 +52,7 @@ def axes_keys(frame: pd.DataFrame, x: str | None = None, hue: str | None = None)
     for pair in _PREFERRED:
         if set(pair) <= set(varied) and x is None and hue is None:
             return pair
-    keys = text.independent(frame, choose.design(varied) + choose.faults(varied))
+    keys = text.independent(frame, choose.keys_of_design(varied) + choose.faults(varied))
     if x is not None or hue is not None:
         others = [key for key in keys if key not in (x, hue)]
         keys = [hue or next(iter(others), ""), x or next(iter(others), "")]
@@ -66,7 +66,7 @@ def heat_map_figure(
     """Returns the figure for one invariant of a result frame (`results.frame`): a panel for each setting of the
     parameters that are not its axes, `x` across and `hue` down. None if the grid varies fewer than two parameters.
     """
-    rows = choose.of(frame, invariant)
+    rows = choose.rows_of(frame, invariant)
     pair = axes_keys(rows, x, hue)
     if pair is None:
         return None
@@ -76,10 +76,10 @@ def heat_map_figure(
     abreast = max(1, int(_PAGE_IN[0] / panel_in[0]))
     shown = panels[: abreast * max(1, int(_PAGE_IN[1] / panel_in[1]))]
     last = rows[list(shown[0])[-1]].nunique() if shown[0] else 1
-    abreast = last if 1 < last <= abreast else columns_of(len(shown), abreast)
+    abreast = last if 1 < last <= abreast else panel_columns(len(shown), abreast)
     num_rows = -(-len(shown) // abreast)
-    num_shown = sum(len(_cells(choose.where(rows, panel), rows, pair)) for panel in shown)
-    left_out = choose.left_out(num_shown, len(rows), "first points of the grid")
+    num_shown = sum(len(_cells(choose.rows_with(rows, panel), rows, pair)) for panel in shown)
+    left_out = choose.left_out_sentence(num_shown, len(rows), "first points of the grid")
     title = f"{text.question(rows, invariant)}, by {text.name(pair[0])} and {text.name(pair[1])}"
     with quorisk_style():
         longest = max(len(text.value(value)) for value in _values(rows, pair[0], _MOST[0]))
@@ -88,7 +88,7 @@ def heat_map_figure(
         figure, canvas = framed(title, caption(rows) + left_out, *size_in)
         grid = canvas.subplots(num_rows, abreast, squeeze=False, sharex=True, sharey=True)
         for axes, panel in zip(grid.flat, shown, strict=False):
-            _panel(axes, choose.where(rows, panel), rows, pair)
+            _panel(axes, choose.rows_with(rows, panel), rows, pair)
             axes.set_title(text.settings(panel, panel), fontsize=8)
         for axes in grid.flat[len(shown) :]:
             axes.set_axis_off()
@@ -115,11 +115,11 @@ def heat_map(frame: pd.DataFrame, invariant: str = text.ANY_LOSS, ax: Axes | Non
     """Draws the first panel of `heat_map_figure` into one pair of axes. Raises ValueError if the grid varies fewer
     than two parameters.
     """
-    axes, rows = given_or_current(ax), choose.of(frame, invariant)
+    axes, rows = given_or_current(ax), choose.rows_of(frame, invariant)
     pair = axes_keys(rows)
     if pair is None:
         raise ValueError("a heat map takes a grid that varies two parameters")
-    _panel(axes, choose.where(rows, _panel_settings(rows, pair)[0]), rows, pair)
+    _panel(axes, choose.rows_with(rows, _panel_settings(rows, pair)[0]), rows, pair)
     axes.set(xlabel=text.name(pair[1]), ylabel=text.name(pair[0]))
     return axes
 

@@ -16,7 +16,7 @@ _ROOM = 3.0
 
 
 def sizes_figure(curves: pd.DataFrame, looks: Mapping[str, Style]) -> Figure | None:
-    """Returns the figure of frequency against size (`analysis.cluster.curves.at_least`): each line falls from how often
+    """Returns the figure of frequency against size (`curves.curve_rows`): each line falls from how often
     anything is lost to how often a whole cluster's worth is; `looks` has the design's style. None if nothing is lost.
     """
     title = "How often at least so many entries are lost at once"
@@ -29,7 +29,7 @@ def sizes_figure(curves: pd.DataFrame, looks: Mapping[str, Style]) -> Figure | N
     shown = curves[curves["design"].isin(names[:MOST_LINES]) & (curves["per_year"] > 0.0)]
     if not len(shown):
         return None
-    left_out = choose.left_out(min(len(names), MOST_LINES), len(names), "designs that lose least")
+    left_out = choose.left_out_sentence(min(len(names), MOST_LINES), len(names), "designs that lose least")
     with quorisk_style():
         figure, canvas = framed(title, said + left_out, _WIDTH_IN, _HEIGHT_IN)
         axes, named = canvas.subplots(), []

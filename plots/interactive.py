@@ -9,7 +9,7 @@ from quorisk.analysis.cluster.figures import ENDS
 from quorisk.analysis.decision.designs import Design, place
 from quorisk.analysis.decision.doubt import Doubt
 from quorisk.analysis.decision.years import SUMMED, part_of
-from quorisk.analysis.statistics.yearly import Ends, Part, incidents, losses
+from quorisk.analysis.statistics.yearly import Ends, ScenarioPart, incidents, losses
 from quorisk.say import numbers
 
 _MOST_FIGURES = 4
@@ -22,7 +22,7 @@ def data(found: Sequence[Design], sure: Doubt | None = None) -> str:
     return json.dumps([_design(design, places[design.settings], sure) for design in found], allow_nan=False)
 
 
-def figures(found: Sequence[Design], sure: Doubt | None) -> list[str]:
+def slider_figures(found: Sequence[Design], sure: Doubt | None) -> list[str]:
     """Returns the names of the figures that have a slider: those on which the losses of all designs are known to
     depend, and which decide most."""
     if sure is None or not all(design.settings in sure.allowed for design in found):
@@ -82,7 +82,7 @@ def _case(point: dict[str, Any]) -> dict[str, Any]:
     return {"parts": [_part(row, incidents if cluster else losses) for row in parts], "cluster": cluster}
 
 
-def _part(row: dict[str, Any], in_year: Callable[[list[Part]], Ends]) -> dict[str, Any]:
+def _part(row: dict[str, Any], in_year: Callable[[list[ScenarioPart]], Ends]) -> dict[str, Any]:
     """Returns a scenario's contribution to the losses of a year; in a file without scenarios, of a run."""
     ends = in_year([part_of({"per_year": 1.0, **row})])
     known = {name: float(end) for name, end in zip(SUMMED, ends, strict=True)}

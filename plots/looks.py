@@ -1,5 +1,5 @@
 """The look of each design: the same colour and mark through a sweep's figures, except where marks say how designs stand
-to the targets (`ranking.look`).
+to the targets (`ranking.mark_style`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from quorisk.analysis.decision.designs import designs
+from quorisk.analysis.decision.designs import ranked_designs
 from quorisk.plots.style import Style, style_of
 from quorisk.say import choose, text
 
@@ -21,7 +21,7 @@ class Looks:
 
     def __init__(self, frame: pd.DataFrame) -> None:
         self._frame = frame
-        design = choose.design(text.varied(frame))
+        design = choose.keys_of_design(text.varied(frame))
         switches = [key for key in design if frame[key].dtype == bool]
         self._main = [key for key in design if key not in switches] or design
         self._places: dict[tuple[str, ...], dict[tuple[Any, ...], int]] = {}
@@ -45,5 +45,5 @@ class Looks:
 
 def of_designs(rows: pd.DataFrame) -> dict[str, Style]:
     """Returns the style of each design among the rows of one invariant, by its settings in words."""
-    looks, keys = Looks(rows), choose.design(text.varied(rows))
-    return {each.settings: looks.of({key: each.worst[key] for key in keys}) for each in designs(rows)}
+    looks, keys = Looks(rows), choose.keys_of_design(text.varied(rows))
+    return {each.settings: looks.of({key: each.worst[key] for key in keys}) for each in ranked_designs(rows)}

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.ticker import NullLocator
 
-from quorisk.plots.canvas import columns_of, framed, given_or_current, legend_columns, log_ticks, width_beside
+from quorisk.plots.canvas import framed, given_or_current, legend_columns, log_ticks, panel_columns, width_beside
 from quorisk.plots.looks import Looks
 from quorisk.plots.style import MOST_LINES, MOST_PANELS, MOST_ROWS, MOST_VALUES, Style, quorisk_style, style_of
 from quorisk.say import choose, numbers, text
@@ -34,12 +34,15 @@ def loss_figure(
     chosen; the others have panels. A point without losses is drawn as the upper end of its interval, with an arrow away
     from it.
     """
-    rows = choose.of(frame, invariant)
+    rows = choose.rows_of(frame, invariant)
     axis_keys, keys = _axis_keys(rows, x)
     with quorisk_style():
         if not axis_keys:
             shown = choose.worst(rows, MOST_ROWS)
-            width_in, left_out = width_beside(choose.labels(shown, keys)), choose.left_out(len(shown), len(rows))
+            width_in, left_out = (
+                width_beside(choose.labels(shown, keys)),
+                choose.left_out_sentence(len(shown), len(rows)),
+            )
             figure, canvas = _framed(rows, width_in, 0.26 * len(shown) + 1.3, left_out)
             _dots(canvas.subplots(), rows, keys)
             return figure
@@ -48,7 +51,7 @@ def loss_figure(
 
 def loss(frame: pd.DataFrame, invariant: str = text.ANY_LOSS, ax: Axes | None = None) -> Axes:
     """Draws what `loss_figure` does into one pair of axes: all lines, or MOST_LINES of them."""
-    axes, rows = given_or_current(ax), choose.of(frame, invariant)
+    axes, rows = given_or_current(ax), choose.rows_of(frame, invariant)
     axis_keys, keys = _axis_keys(rows)
     if not axis_keys:
         _dots(axes, rows, keys)
@@ -96,17 +99,17 @@ def _panels(rows: pd.DataFrame, axis_keys: Sequence[str], keys: Sequence[str], h
     panels = text.configurations(rows, panel_keys)[:MOST_PANELS]
     configurations = text.configurations(rows, line_keys)[:MOST_LINES]
     looks, num_all, rows = Looks(rows), len(rows), _thinned(rows, axis_keys[0])
-    num_shown = sum(len(choose.where(rows, panel | line)) for panel in panels for line in configurations)
-    left_out = choose.left_out(num_shown, num_all, "points that there is room for")
+    num_shown = sum(len(choose.rows_with(rows, panel | line)) for panel in panels for line in configurations)
+    left_out = choose.left_out_sentence(num_shown, num_all, "points that there is room for")
     abreast = len(text.configurations(rows, panel_keys[-1:]))
-    num_columns = abreast if 1 < abreast <= 3 else columns_of(len(panels), 3)
+    num_columns = abreast if 1 < abreast <= 3 else panel_columns(len(panels), 3)
     num_rows = -(-len(panels) // num_columns)
     width, height = max(3.1 * num_columns, 6.2) + 0.7, 2.9 * num_rows + 1.0
     figure, canvas = _framed(rows, width, height, left_out)
     grid = canvas.subplots(num_rows, num_columns, sharex=True, sharey=True, squeeze=False)
     places = _places(rows[axis_keys[0]], len(configurations))
     for axes, panel in zip(grid.flat, panels, strict=False):
-        _panel(axes, choose.where(rows, panel), axis_keys, places, configurations, looks)
+        _panel(axes, choose.rows_with(rows, panel), axis_keys, places, configurations, looks)
         axes.set_title(text.settings(panel, panel_keys))
     grid[0, 0].set_ylim(_limits(rows))
     log_ticks(grid[0, 0].yaxis)
@@ -141,7 +144,7 @@ def _panel(
     """Draws a line for each configuration."""
     against = axis_keys[0]
     for index, configuration in enumerate(configurations):
-        series = choose.where(rows, configuration).sort_values(against)
+        series = choose.rows_with(rows, configuration).sort_values(against)
         x = series[against].map(places.of) * places.dodge ** (index - (len(configurations) - 1) / 2)
         label = text.settings(configuration, configuration)
         _series(axes, x, series[against] > 0, series, looks.of(configuration), label)

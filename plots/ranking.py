@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from quorisk.analysis.decision import verdict
-from quorisk.analysis.decision.designs import Design, estimate
+from quorisk.analysis.decision.designs import Design, losses_in_words
 from quorisk.analysis.decision.doubt import Doubt
 from quorisk.analysis.decision.judging import MEETS, UNDECIDED
 from quorisk.analysis.statistics.estimator import Estimator
@@ -58,7 +58,7 @@ def ranking_figure(
     shown = _shown(found, target)
     if not any(each.worst["high"] > 0.0 for each in shown):
         return None
-    left_out = choose.left_out(len(shown), len(found), "the choice and the safest of the other designs")
+    left_out = choose.left_out_sentence(len(shown), len(found), "the choice and the safest of the other designs")
     height_in = max(_SHORTEST_IN, _AROUND_IN + _ROW_IN * len(shown))
     with quorisk_style():
         figure, canvas = framed(_TITLE, f"{_HOW} {caption}{left_out}", _WIDTH_IN, height_in)
@@ -116,7 +116,7 @@ def standing(design: Design, target: float) -> str:
     return "misses another target" if design.shortfalls() else "loses more than the target"
 
 
-def look(design: Design, target: float) -> Style:
+def mark_style(design: Design, target: float) -> Style:
     """Returns the style of a design's mark, wherever marks say how designs stand to the targets."""
     marker, colour = _SHAPES[standing(design, target)]
     return Style(colour, marker)
@@ -152,7 +152,7 @@ def _mark(axes: Axes, y: int, design: Design, stands: str) -> None:
 def _note(design: Design, picks: Sequence[Design]) -> str:
     """Returns the estimate, and what the mark alone does not say. Where ends are far apart, an estimate alone would
     look better than another design's bound."""
-    said, worst = [estimate(design.worst)], design.worst
+    said, worst = [losses_in_words(design.worst)], design.worst
     if worst["losses"] and Estimator.far_apart(worst["low"], worst["high"]):
         said.append(f"up to {numbers.number(numbers.above(worst['high']))}")
     if picks and design.settings == picks[0].settings:

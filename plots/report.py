@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from quorisk.analysis.decision import judging, verdict
 from quorisk.analysis.decision.advice import Recommendation, recommend
-from quorisk.analysis.decision.designs import Design, designs, estimate, measure_of
+from quorisk.analysis.decision.designs import Design, losses_in_words, measure_of, ranked_designs
 from quorisk.analysis.decision.doubt import Doubt
 from quorisk.analysis.decision.flips import is_flip
 from quorisk.analysis.decision.judging import UNDECIDED
@@ -82,7 +82,7 @@ class Picture(NamedTuple):
     """Name of the figure: `RANKING` stands on the first screen, some of `EVIDENCE` on the second."""
 
 
-class Counterexample(NamedTuple):
+class LosingTrace(NamedTuple):
     """A run that loses data."""
 
     svg: bytes
@@ -91,7 +91,7 @@ class Counterexample(NamedTuple):
     """The same in words."""
 
 
-class Finding(NamedTuple):
+class InvariantFinding(NamedTuple):
     """Results on one invariant, in a sentence or two."""
 
     event: str
@@ -102,7 +102,7 @@ def report(
     frame: pd.DataFrame,
     pictures: Sequence[Picture],
     provenance: Provenance,
-    counterexample: Counterexample | None = None,
+    counterexample: LosingTrace | None = None,
     words: Recommendation | None = None,
     sure: Doubt | None = None,
 ) -> str:
@@ -175,15 +175,15 @@ def _pictures(pictures: Sequence[Picture]) -> dict[str, Any]:
 
 def _designs(frame: pd.DataFrame, sure: Doubt | None, flips: Sequence[str]) -> dict[str, Any]:
     """Returns the template's values on designs and targets."""
-    rows = choose.of(frame, text.ANY_LOSS)
+    rows = choose.rows_of(frame, text.ANY_LOSS)
     target = float(rows["target"].iloc[0])
-    found, tail = designs(rows), judging.tail(rows)
+    found, tail = ranked_designs(rows), judging.tail(rows)
     shown = found[:MOST_DESIGNS]
     return {
         "summary": summary(found, target, sure, flips),
         "data": interactive.data(shown, sure),
         "controls": interactive.controls(shown, target),
-        "figures": interactive.figures(shown, sure),
+        "figures": interactive.slider_figures(shown, sure),
         "yearly": text.is_yearly(rows),
         "clustered": found[0].is_clustered,
         "measure": measure_of(found[0]),
@@ -245,7 +245,7 @@ def _design(design: Design, tail: float, target: float, sure: Doubt | None) -> d
         "stuck": numbers.number(design.p_stuck()) if design.p_stuck() else "none",
         "stuck_sort": design.p_stuck(),
         "verdict": said,
-        "p": estimate(point),
+        "p": losses_in_words(point),
         "interval": numbers.interval(point),
         "high": point["high"],
         "allowed": _allowed(design, sure),
@@ -297,13 +297,13 @@ def _names(names: Sequence[str], num_all: int) -> str:
 
 def _results(frame: pd.DataFrame) -> dict[str, Any]:
     """Returns the template's values on points, model and runs."""
-    points = choose.of(frame, text.ANY_LOSS)
+    points = choose.rows_of(frame, text.ANY_LOSS)
     shown = text.shown(frame)
     lines = tables.lines(frame, MOST_LINES)
     return {
         "first": points.iloc[0].to_dict(),
         "num_points": len(points),
-        "loses_messages": text.loses_messages(points),
+        "loses_messages": text.may_lose_messages(points),
         "runs": text.runs(frame),
         "methods": list(points["method"].unique()),
         "num_solved": sum(map(numbers.is_solved, points["method"])),
@@ -326,7 +326,7 @@ def _results(frame: pd.DataFrame) -> dict[str, Any]:
         "data_loss": [name for name in frame["invariant"][frame["data_loss"]].unique() if name != text.ANY_LOSS],
         "outcomes": [name for name in tables.OUTCOMES if name == "unfinished" or points[name].any()],
         "lines": lines,
-        "left_out": choose.left_out(len(lines), len(points)),
+        "left_out": choose.left_out_sentence(len(lines), len(points)),
     }
 
 
@@ -345,11 +345,11 @@ def _values(values: Sequence[Any]) -> list[str]:
     return [*map(text.value, values[:_MOST_VALUES]), *more]
 
 
-def _counterexample(frame: pd.DataFrame, given: Counterexample | None) -> dict[str, str] | str:
+def _counterexample(frame: pd.DataFrame, given: LosingTrace | None) -> dict[str, str] | str:
     """Returns the template's values on the counterexample, or why there is none to show."""
     if given is not None:
         return {"uri": _uri(given.svg), "caption": given.caption, "story": given.story}
-    if choose.of(frame, text.ANY_LOSS)["losses"].any():
+    if choose.rows_of(frame, text.ANY_LOSS)["losses"].any():
         return "This report was made without one; `quorisk trace` finds one for a configuration that loses data."
     return "None of these runs lost data, so there is none to show."
 
@@ -363,7 +363,7 @@ def _uri(svg: bytes) -> str:
     return f"data:image/svg+xml;base64,{b64encode(svg).decode()}"
 
 
-def _found(frame: pd.DataFrame, shown: Sequence[str]) -> list[tuple[str, list[Finding]]]:
+def _found(frame: pd.DataFrame, shown: Sequence[str]) -> list[tuple[str, list[InvariantFinding]]]:
     """Returns the findings on these invariants by kind of breach: a heading, and those under it."""
     about = dict(zip(frame["invariant"], frame["about"], strict=True)) if "about" in frame else {}
     groups = {what: [each for each in shown if about.get(each, "") == what] for what in _ABOUT}
@@ -372,8 +372,8 @@ def _found(frame: pd.DataFrame, shown: Sequence[str]) -> list[tuple[str, list[Fi
     ]
 
 
-def _finding(frame: pd.DataFrame, invariant: str) -> Finding:
-    rows = choose.of(frame, invariant)
+def _finding(frame: pd.DataFrame, invariant: str) -> InvariantFinding:
+    rows = choose.rows_of(frame, invariant)
     keys, broke = text.independent(rows, text.varied(frame)), rows[rows["losses"] > 0]
     said = []
     if len(broke):
@@ -389,4 +389,4 @@ def _finding(frame: pd.DataFrame, invariant: str) -> Finding:
         bound = numbers.number(numbers.above(rows["high"][rows["losses"] == 0].max()))
         where = f"in the other {len(rows) - len(broke):,}" if len(broke) else "in any configuration"
         said.append(f"Not seen {where}, where it is at most {bound}.")
-    return Finding(text.event(invariant), " ".join(said))
+    return InvariantFinding(text.event(invariant), " ".join(said))

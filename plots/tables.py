@@ -10,7 +10,7 @@ from quorisk.say import choose, numbers, text
 OUTCOMES = ("completed", "stuck", "lost", "horizon", "unfinished")
 
 
-class Risk(NamedTuple):
+class RiskLine(NamedTuple):
     """The risk that an invariant breaks, in words."""
 
     losses: str
@@ -29,7 +29,7 @@ class Line(NamedTuple):
     """Values of the parameters of `text.varied`, in words."""
     values: list[Any]
     """Values that `settings` spell, to sort by."""
-    risks: list[Risk]
+    risks: list[RiskLine]
     """Risks of the invariants of `text.shown`."""
     runs: str
     outcomes: dict[str, str]
@@ -41,7 +41,7 @@ def lines(frame: pd.DataFrame, most: int, number: Callable[[float], str] = numbe
     loss reach highest. `number` writes probabilities.
     """
     keys, invariants = text.varied(frame), text.shown(frame)
-    kept = choose.worst(choose.of(frame, text.ANY_LOSS), most)["point_id"]
+    kept = choose.worst(choose.rows_of(frame, text.ANY_LOSS), most)["point_id"]
     rows = frame[frame["point_id"].isin(kept) & frame["invariant"].isin(invariants)]
     by_point: dict[str, dict[str, dict[str, Any]]] = {}
     for row in rows.to_dict("records"):
@@ -70,6 +70,6 @@ def _sortable(value: Any) -> Any:
     return "Infinity" if value == float("inf") else value
 
 
-def _risk(row: Mapping[str, Any], number: Callable[[float], str]) -> Risk:
+def _risk(row: Mapping[str, Any], number: Callable[[float], str]) -> RiskLine:
     losses = "" if numbers.is_solved(row["method"]) else f"{int(row['losses']):,}"
-    return Risk(losses, numbers.probability(row, number), numbers.interval(row, number), row["high"])
+    return RiskLine(losses, numbers.probability(row, number), numbers.interval(row, number), row["high"])

@@ -11,7 +11,7 @@ from quorisk.analysis.cluster import answer as clusters
 from quorisk.analysis.compare import compare as comparing
 from quorisk.analysis.decision import depends as sensing
 from quorisk.analysis.decision import recommend as recommending
-from quorisk.analysis.decision.frames import Sweep as Tables
+from quorisk.analysis.decision.frames import SweepTables as Tables
 from quorisk.analysis.decision.recommend import Advice
 from quorisk.analysis.decision.whole import Whole
 from quorisk.analysis.decision.years import part_of
@@ -21,16 +21,16 @@ from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.analysis.rates import answer, profile
-from quorisk.analysis.rates.answer import Answer
+from quorisk.analysis.rates.answer import RatesAnswer
 from quorisk.analysis.rates.sensitivity import Sensitivity
 from quorisk.analysis.statistics import yearly
 from quorisk.analysis.traces import formats, json_file
-from quorisk.analysis.traces.find import Found
-from quorisk.analysis.traces.trace import Replayed, replay
+from quorisk.analysis.traces.find import CounterexampleFound
+from quorisk.analysis.traces.trace import Replayed, replay_in_words
 from quorisk.command import show, show_cluster, show_compare, show_decision, show_rates, show_sensitivity, show_year
 from quorisk.kernels.states.search import Search
 from quorisk.notebook import about, frame_of, html, without_bounds
-from quorisk.say.plain import plain
+from quorisk.say.plain import plain_data
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,10 +52,10 @@ class Estimated(Estimate):
 
     def as_json(self) -> dict[str, Any]:
         """Returns what `quorisk estimate --json` prints."""
-        return dict(plain(self))
+        return dict(plain_data(self))
 
     def _repr_html_(self) -> str:
-        return html(lambda console: show.estimate(self, console))
+        return html(lambda console: show.print_estimate(self, console))
 
 
 class Solved(ExactResult):
@@ -72,10 +72,10 @@ class Solved(ExactResult):
 
     def as_json(self) -> dict[str, Any]:
         """Returns what `quorisk exact --json` prints."""
-        return dict(plain(self))
+        return dict(plain_data(self))
 
     def _repr_html_(self) -> str:
-        return html(lambda console: show.exact(self, console))
+        return html(lambda console: show.print_exact(self, console))
 
 
 class Yearly(NamedTuple):
@@ -105,14 +105,14 @@ class Yearly(NamedTuple):
         return f"<{type(self).__name__}: P(any loss in a year) {self.found.p_any.value:.3g}>"
 
     def _repr_html_(self) -> str:
-        return html(lambda console: show_year.year(self.found, self.experiment, console))
+        return html(lambda console: show_year.print_year(self.found, self.experiment, console))
 
 
 class Depends(NamedTuple):
     """The dependence of one design's losses on rates, probabilities and lifetimes."""
 
     experiment: Experiment
-    found: Sensitivity | sensing.Yearly
+    found: Sensitivity | sensing.YearlyElasticities
     """Elasticities, such as `result.found.elasticities["rates.bookie_is_lost"]`, and more."""
 
     def frame(self) -> "pd.DataFrame":
@@ -134,7 +134,7 @@ class Depends(NamedTuple):
         return f"<{type(self).__name__}: {len(self.found.elasticities)} figures>"
 
     def _repr_html_(self) -> str:
-        return html(lambda console: show_sensitivity.sensitivity(self.found, console))
+        return html(lambda console: show_sensitivity.print_sensitivity(self.found, console))
 
 
 class Explored(NamedTuple):
@@ -162,8 +162,8 @@ class Explored(NamedTuple):
         return exploring.as_json(*self)
 
     def _repr_html_(self) -> str:
-        left_out = exploring.left_out(self.experiment)
-        return html(lambda console: show.explore(self.found, self.seconds, left_out, console))
+        left_out = exploring.history_switches_off(self.experiment)
+        return html(lambda console: show.print_search(self.found, self.seconds, left_out, console))
 
 
 class Recommended(NamedTuple):
@@ -181,13 +181,13 @@ class Recommended(NamedTuple):
 
     def as_json(self) -> dict[str, Any]:
         """Returns what `quorisk recommend --json` prints."""
-        return dict(plain(recommending.as_json(self.found)))
+        return dict(plain_data(recommending.as_json(self.found)))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.found.words.headline}>"
 
     def _repr_html_(self) -> str:
-        return html(lambda console: show_decision.recommend(self.found, self.experiment, out=console))
+        return html(lambda console: show_decision.print_recommendation(self.found, self.experiment, out=console))
 
 
 def _design(design: dict[str, Any]) -> dict[str, Any]:
@@ -203,7 +203,7 @@ def _design(design: dict[str, Any]) -> dict[str, Any]:
 class Incidents(NamedTuple):
     """The losses of designs on their clusters."""
 
-    designs: Sequence[clusters.Answer]
+    designs: Sequence[clusters.ClusterAnswer]
     """Answers by design, such as `result.designs[0].losses.p_any.high`."""
     confidence: float
     """Confidence of each interval."""
@@ -211,7 +211,7 @@ class Incidents(NamedTuple):
     def frame(self) -> "pd.DataFrame":
         """Returns one row for each design: what the grid varies by dotted key; `p_any`, `incidents` and `entries` a
         year, with their ends `_low` and `_high`; the sizes `p50`, `p90` and `p99` of an incident in entries."""
-        return frame_of([clusters.row(each) for each in self.designs])
+        return frame_of([clusters.main_figures(each) for each in self.designs])
 
     def as_json(self) -> dict[str, Any]:
         """Returns what `quorisk cluster --json` prints."""
@@ -222,7 +222,7 @@ class Incidents(NamedTuple):
         return f"<{type(self).__name__}: P(any loss in a year) {p_any}{', ...' if len(self.designs) > 5 else ''}>"
 
     def _repr_html_(self) -> str:
-        return html(lambda console: show_cluster.show(self.designs, self.confidence, console))
+        return html(lambda console: show_cluster.print_clusters(self.designs, self.confidence, console))
 
 
 class Comparison(comparing.Result):
@@ -237,13 +237,13 @@ class Comparison(comparing.Result):
 
     def as_json(self) -> dict[str, Any]:
         """Returns what `quorisk compare --json` prints."""
-        return dict(plain(self))
+        return dict(plain_data(self))
 
     def _repr_html_(self) -> str:
-        return html(lambda console: show_compare.compare(self, console))
+        return html(lambda console: show_compare.print_comparison(self, console))
 
 
-class Counterexample(Found):
+class Counterexample(CounterexampleFound):
     """A trace on which an invariant breaks; notebooks show it as a sequence diagram."""
 
     def text(self, form: str = "words") -> str:
@@ -273,10 +273,10 @@ class Counterexample(Found):
 
     @cached_property
     def _replayed(self) -> Replayed | None:
-        return replay(self.trace) if self.trace else None
+        return replay_in_words(self.trace) if self.trace else None
 
 
-class Rates(Answer):
+class Rates(RatesAnswer):
     """Rates from data; see `Answer` for its fields, such as `result.findings`."""
 
     __slots__ = ()
@@ -293,10 +293,10 @@ class Rates(Answer):
         """Writes a profile, which experiments take with `profile = "NAME"` if it is profiles/NAME.toml beside them.
         Raises ConfigError if nothing can be written there.
         """
-        profile.write(self, Path(path), "quorisk.rates(...)")
+        profile.write_profile(self, Path(path), "quorisk.rates(...)")
 
     def _repr_html_(self) -> str:
-        return html(lambda console: show_rates.rates(self, console))
+        return html(lambda console: show_rates.print_rates(self, console))
 
 
 class Sweep(NamedTuple):
@@ -341,6 +341,6 @@ class Sweep(NamedTuple):
         return f"<{type(self).__name__}: {self.tables.frame['point_id'].nunique():,} configurations in {self.path}>"
 
     def _repr_html_(self) -> str:
-        from quorisk.sparkjobs.screen import summary
+        from quorisk.sparkjobs.screen import probability_table
 
-        return html(lambda console: console.print(summary(self.tables.frame, console.width)))
+        return html(lambda console: console.print(probability_table(self.tables.frame, console.width)))

@@ -15,7 +15,7 @@ from quorisk.analysis.compare import compare as comparing
 from quorisk.analysis.decision import depends as sensing
 from quorisk.analysis.decision import recommend as recommending
 from quorisk.analysis.decision.weigh import MEMORY, Weigher
-from quorisk.analysis.decision.whole import whole, with_scenarios
+from quorisk.analysis.decision.whole import whole_year, with_scenarios
 from quorisk.analysis.estimate import amounts
 from quorisk.analysis.estimate import estimate as estimating
 from quorisk.analysis.exact import exact as solving
@@ -67,7 +67,7 @@ def load_experiment(source: Source, overrides: Overrides = ()) -> Experiment:
     if isinstance(source, Experiment):
         experiment = source.changed(*changes)
     elif isinstance(source, Mapping):
-        experiment = config.build(_plain(source), "experiment", changes)
+        experiment = config.build_experiment(_plain(source), "experiment", changes)
     else:
         experiment = config.load(Path(source), changes)
     for note in experiment.notes:
@@ -106,7 +106,7 @@ def runs(source: Source, overrides: Overrides = (), *, threads: int | None = Non
     """
     from quorisk.analysis.estimate import records
 
-    return records.records(load_experiment(source, overrides), _threads(threads))
+    return records.rows_of_runs(load_experiment(source, overrides), _threads(threads))
 
 
 def recommend(
@@ -176,7 +176,7 @@ def year(
     if not experiment.asks_year:
         raise ConfigError(f"{experiment.path}: has neither scenarios nor [cluster], or one scenario is picked")
     with bars.status() as tell:
-        return Yearly(experiment, whole(experiment, Weigher(most, _threads(threads), tell), solve, True))
+        return Yearly(experiment, whole_year(experiment, Weigher(most, _threads(threads), tell), solve, True))
 
 
 def cluster(source: Source, overrides: Overrides = (), *, threads: int | None = None) -> Incidents:
@@ -188,7 +188,7 @@ def cluster(source: Source, overrides: Overrides = (), *, threads: int | None = 
     Example: `cluster("configs/cluster.toml", {"cluster.nodes": 100}).designs[0].losses.p_any.high`
     """
     experiment = load_experiment(source, overrides)
-    designs = clusters.designs(experiment)
+    designs = clusters.placed_designs(experiment)
     effort = clusters.effort_of(experiment, _threads(threads))
     with bars.run_bar(len(designs) * effort.years, "years") as progress:
         found = clusters.answers(designs, effort, progress)
@@ -331,8 +331,8 @@ def rates(
     paths = [Path(path) for path in data]
     settings = [f"{key}={value}" for key, value in (conf or {}).items()]
     asked = from_data.Asked(paths, profile, of, nodes, since, until, racks, complete, master, settings)
-    with bars.run_bar(from_data.size(paths), "bytes") as progress:
-        return Rates(*from_data.rates(asked, progress))
+    with bars.run_bar(from_data.bytes_of_data(paths), "bytes") as progress:
+        return Rates(*from_data.rates_from_data(asked, progress))
 
 
 def load(path: str | Path) -> Sweep:
@@ -345,7 +345,7 @@ def load(path: str | Path) -> Sweep:
     """
     from quorisk.analysis.decision import frames
 
-    return Sweep(Path(path), frames.load(path))
+    return Sweep(Path(path), frames.load_sweep(path))
 
 
 def _threads(threads: int | None) -> int:

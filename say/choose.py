@@ -13,7 +13,7 @@ _LONGEST = 100
 _DESIGN = ("model.", "variant.", "cluster.")
 
 
-def of(frame: pd.DataFrame, invariant: str) -> pd.DataFrame:
+def rows_of(frame: pd.DataFrame, invariant: str) -> pd.DataFrame:
     """Returns the rows of one invariant: one for each point."""
     return frame[frame["invariant"] == invariant]
 
@@ -30,12 +30,12 @@ def succeeded(rows: Any) -> Any:
     return rows["completed"] + rows["horizon"]
 
 
-def left_out(num_shown: int, num_all: int, which: str = "configurations whose intervals reach highest") -> str:
+def left_out_sentence(num_shown: int, num_all: int, which: str = "configurations whose intervals reach highest") -> str:
     """Returns a sentence for a caption, led by a space; empty if all are shown."""
     return f" Shown: the {which}, {num_shown:,} of {num_all:,}; {FULL_TABLE}." if num_shown < num_all else ""
 
 
-def design(keys: Sequence[str]) -> list[str]:
+def keys_of_design(keys: Sequence[str]) -> list[str]:
     """Returns the parameters that a design chooses: quorums, sizes, mechanisms."""
     return [key for key in keys if key.startswith(_DESIGN)]
 
@@ -45,7 +45,7 @@ def faults(keys: Sequence[str]) -> list[str]:
     return [key for key in keys if not key.startswith(_DESIGN)]
 
 
-def where(rows: pd.DataFrame, values: Mapping[str, Any]) -> pd.DataFrame:
+def rows_with(rows: pd.DataFrame, values: Mapping[str, Any]) -> pd.DataFrame:
     """Returns the rows with these settings."""
     for key, value in values.items():
         rows = rows[rows[key] == value]
@@ -56,4 +56,4 @@ def labels(rows: pd.DataFrame, keys: Sequence[str]) -> list[str]:
     """Returns each row's settings of these parameters, cut off where they get too long."""
     if not keys:
         return ["the one configuration"] * len(rows)
-    return [text.cut(text.settings(row, keys), _LONGEST) for row in rows[list(keys)].to_dict("records")]
+    return [text.shortened(text.settings(row, keys), _LONGEST) for row in rows[list(keys)].to_dict("records")]

@@ -17,7 +17,7 @@ _POWERS = {1: "in proportion to", 2: "with the square of", 3: "with the cube of"
 _PARTS = {1: "halves", 2: "leaves a quarter of", 3: "leaves an eighth of"}
 
 
-def sentence(key: str, elasticity: float) -> str:
+def elasticity_sentence(key: str, elasticity: float) -> str:
     """Returns the meaning of an elasticity, as a sentence."""
     nearest = round(abs(elasticity))
     is_near = abs(abs(elasticity) - nearest) <= _NEAR
@@ -30,12 +30,12 @@ def sentence(key: str, elasticity: float) -> str:
     return f"Twice {key} {part or f'takes {_percent(1 - 2**elasticity)} off'} the losses."
 
 
-def sentences(elasticities: Mapping[str, float | None]) -> list[str]:
+def elasticity_sentences(elasticities: Mapping[str, float | None]) -> list[str]:
     """Returns a sentence on each rate that decides losses, the most important first, and one on all others."""
     known = {key: value for key, value in elasticities.items() if value is not None}
     ranked = sorted(known, key=lambda key: -abs(known[key]))
     told = [key for key in ranked if abs(known[key]) >= SMALL][:_MOST]
-    said = [sentence(key, known[key]) for key in told]
+    said = [elasticity_sentence(key, known[key]) for key in told]
     if others := ranked[len(told) :]:
         most = 2 ** abs(known[others[0]]) - 1
         change = f"changes them by more than {_percent(_above(most))}" if most > _NOTHING else "changes them"

@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 
-class Told(NamedTuple):
+class ScenarioWords(NamedTuple):
     """A scenario in words."""
 
     name: str
@@ -20,7 +20,7 @@ class Scope(NamedTuple):
 
     limits: tuple[str, ...] = ()
     """Limits of the model, a sentence each."""
-    scenarios: tuple[Told, ...] = ()
+    scenarios: tuple[ScenarioWords, ...] = ()
     latency: tuple[str, ...] = ()
     """Sentences on the source of write latencies, and on what they leave out; empty if there are none."""
     profile: str = ""

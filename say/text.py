@@ -81,10 +81,10 @@ def value(given: Any) -> str:
 def _clean(given: str) -> str:
     """Returns words of a table for people, without letters that a picture or a screen cannot show, and cut off."""
     shown = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in given)
-    return cut(shown, _LONGEST)
+    return shortened(shown, _LONGEST)
 
 
-def cut(given: str, longest: int) -> str:
+def shortened(given: str, longest: int) -> str:
     """Returns words of this many characters at most."""
     return given if len(given) <= longest else f"{given[: longest - 1]}…"
 
@@ -276,11 +276,11 @@ def question(frame: pd.DataFrame, invariant: str) -> str:
 
 def scheduler(frame: pd.DataFrame) -> str:
     """Returns a sentence for a caption on how a run's next action is drawn."""
-    lost = "; messages are lost independently of each other" if loses_messages(frame) else ""
+    lost = "; messages are lost independently of each other" if may_lose_messages(frame) else ""
     return f"At each step, one of the actions that may happen next is drawn in proportion to its rate{lost}."
 
 
-def loses_messages(frame: pd.DataFrame) -> bool:
+def may_lose_messages(frame: pd.DataFrame) -> bool:
     """Whether messages may be lost at some point."""
     return bool(frame[MESSAGE_LOSS].any())
 

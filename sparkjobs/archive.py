@@ -14,7 +14,7 @@ _ABOUT = "quorisk-0.dist-info"
 """Folder of the archive in which Python looks for the version and for entry points."""
 
 
-def packed(folder: Path) -> Path:
+def package_archive(folder: Path) -> Path:
     """Returns an archive of this package in `folder`, for executors that lack it: Spark unpacks it beside them.
 
     Other distributions' packages that have protocols come along, with the entry points by which they are found, and the

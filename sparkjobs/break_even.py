@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from quorisk.analysis.decision import breakeven, verdict
-from quorisk.analysis.decision.designs import designs
+from quorisk.analysis.decision.designs import ranked_designs
 from quorisk.analysis.decision.levers import untold
 from quorisk.analysis.decision.weigh import Weigher
 from quorisk.analysis.experiment.config import Experiment
@@ -29,7 +29,7 @@ _SOURCES = "quorisk.kernels", "quorisk.analysis", "quorisk.plots"
 """The packages that decide what a search finds."""
 
 
-def sentences(
+def break_even_sentences(
     frame: pd.DataFrame, experiment: Experiment, out: Path, within_s: float, tell: Callable[[str], None] | None
 ) -> list[str]:
     """Returns sentences on the rates and the like that change a sweep's choice; none without designs to choose from.
@@ -37,8 +37,8 @@ def sentences(
     They are kept in the folder: the same results are searched again only if some figures were left for want of time,
     and there is more of it now.
     """
-    rows = choose.of(frame, text.ANY_LOSS)
-    found, target = designs(rows), float(rows["target"].iloc[0])
+    rows = choose.rows_of(frame, text.ANY_LOSS)
+    found, target = ranked_designs(rows), float(rows["target"].iloc[0])
     if len(found) < 2 or not verdict.has_targets(found, target):
         return []
     key = _key(rows, experiment)
@@ -50,14 +50,14 @@ def sentences(
     weighed = rows[rows["point_id"].isin(breakeven.can_be_chosen(found))]
     run_s = float(weighed["wall_s"].max()) / num_cores() if len(weighed) else 0.0
     weigher = Weigher(MEMORY, num_cores(), tell, run_s < within_s)
-    search = breakeven.search(experiment, rows, weigher, untold(experiment), within_s)
+    search = breakeven.find_break_even(experiment, rows, weigher, untold(experiment), within_s)
     tried, spent_s = counted(len(search.tried), "figure"), time.monotonic() - start
     _LOG.info("break-even points: %s tried in %.0f s, %d not", tried, spent_s, len(search.untried))
     said = search.told()
     if search.chosen is not None and search.chosen != verdict.chosen(found, target):
         said = [f"If whatever can be solved is solved exactly, the choice is {search.chosen or 'none'}."]
     told = {"key": key, "within_s": None if not search.untried else within_s, "sentences": said}
-    files.write(out / folder.BREAK_EVEN, json.dumps(told | {"sha256": _checksum(told)}, indent=1).encode())
+    files.write_in_folder(out / folder.BREAK_EVEN, json.dumps(told | {"sha256": _checksum(told)}, indent=1).encode())
     return said
 
 

@@ -18,13 +18,13 @@ from pyspark import SparkContext
 
 from quorisk.analysis.cluster import rows
 from quorisk.analysis.cluster.answer import (
-    Answer,
+    ClusterAnswer,
     Effort,
     as_json,
     cluster_of,
-    designs,
     effort_of,
     from_losses,
+    placed_designs,
     solved,
     wants_years,
 )
@@ -35,7 +35,7 @@ from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.placed import Placed
 from quorisk.analysis.results import provenance, sealed, sweeps
 from quorisk.kernels.cluster.setting import Cluster
-from quorisk.kernels.cluster.years import simulate
+from quorisk.kernels.cluster.years import simulate_years
 from quorisk.kernels.compiled import once
 from quorisk.kernels.cores import num_cores
 from quorisk.kernels.engines.job import Job
@@ -78,9 +78,9 @@ class Worker(NamedTuple):
         if not piece.num_years:
             return ClusterDone(piece, solved(of, self.effort), None)
         cluster, seed = cluster_of(of), self.effort.seed
-        once("cluster", "years", lambda: simulate(cluster, 0, 1, seed))
-        tally = simulate(cluster, piece.first_year, piece.num_years, seed)
-        return ClusterDone(piece, None, rows.row(cluster, seed, piece.first_year, tally))
+        once("cluster", "years", lambda: simulate_years(cluster, 0, 1, seed))
+        tally = simulate_years(cluster, piece.first_year, piece.num_years, seed)
+        return ClusterDone(piece, None, rows.row_of_years(cluster, seed, piece.first_year, tally))
 
 
 def clusters(
@@ -90,52 +90,52 @@ def clusters(
     conf: Sequence[str] = (),
     resume: bool = False,
     progress: Callable[[int], None] | None = None,
-) -> list[Answer]:
+) -> list[ClusterAnswer]:
     """Computes on Spark the losses of an experiment's designs on their clusters; leaves years and answers in `out`.
 
     `master`, `conf` and `resume` are as in `sweep.Options`, and `progress` is called as by `answer.answers`. Raises
     ConfigError, before anything is written, if the folder cannot be used, and RunError if the computation cannot go on;
     what is there by then is kept.
     """
-    placed, effort = designs(experiment), effort_of(experiment, 1)
-    spark = spark_conf.checked(master, conf)
+    placed, effort = placed_designs(experiment), effort_of(experiment, 1)
+    spark = spark_conf.checked_settings(master, conf)
     folder.check_writable(out)
     _check(out, placed, effort, resume)
     with folder.taken(out), log_to(out / folder.LOG), ThreadPoolExecutor(1) as pool:
         there = _check(out, placed, effort, resume)  # another process may have left years until just now
         LOG.info("started: %s", experiment.command("cluster", "--out", str(out)))
-        folder.keep(out, experiment, folder.as_run(experiment))
+        folder.keep_experiment(out, experiment, folder.as_run(experiment))
         worker = Worker(placed, effort)
         with session.spark(master, spark, out / folder.SPARK_LOG, pool, "quorisk cluster") as context:
             found = _strata(context, worker, progress)
             open_designs = [i for i, of in enumerate(placed) if wants_years(found[i], effort)]
             new = _years(context, worker, open_designs, there, out, progress)
-        merged = rows.merge([*there, *new])
+        merged = rows.merge_years([*there, *new])
         answers = _answers(experiment, worker, found, merged)
         _write(out, merged, answers)
         LOG.info("finished: %d designs, of %d of which years were drawn", len(placed), len(open_designs))
     return answers
 
 
-def union(sources: Sequence[Path], out: Path) -> tuple[list[Answer], float]:
+def union_of_years(sources: Sequence[Path], out: Path) -> tuple[list[ClusterAnswer], float]:
     """Merges the years of folders that `clusters` left; leaves the same in `out`. Returns the answers, and the
     confidence of their intervals.
 
     Raises ConfigError if the folders are about different designs, or years overlap or are missing between.
     """
-    experiments = [provenance.load(source) for source in sources]
-    placed, effort = designs(experiments[0]), effort_of(experiments[0], 1)
+    experiments = [provenance.experiment_of_folder(source) for source in sources]
+    placed, effort = placed_designs(experiments[0]), effort_of(experiments[0], 1)
     for source, experiment in zip(sources[1:], experiments[1:], strict=True):
-        if set(map(cluster_of, designs(experiment))) != set(map(cluster_of, placed)):
+        if set(map(cluster_of, placed_designs(experiment))) != set(map(cluster_of, placed)):
             raise ConfigError(f"{source}: is about other designs or clusters than {sources[0]}")
     folder.check_free(out)
     try:
-        merged = rows.merge(row for source in sources for row in _read(source))
+        merged = rows.merge_years(row for source in sources for row in _read(source))
     except ResultError as error:
         raise ConfigError(f"{', '.join(map(str, sources))}: {error}") from None
     with folder.taken(out):
         folder.check_free(out)
-        folder.keep(out, experiments[0], folder.merged(sources))
+        folder.keep_experiment(out, experiments[0], folder.merged(sources))
         if merged:
             folder.append(out / folder.YEARS, merged, rows.SCHEMA)
         worker = Worker(placed, effort)
@@ -154,7 +154,7 @@ def _check(out: Path, placed: Sequence[Placed], effort: Effort, resume: bool) ->
     if folder.has_results(out):
         raise ConfigError(f" {out}: holds results of `quorisk run`; choose another folder", "out")
     there = _read(out)
-    known = {rows.cluster_id(rows.canonical_parameters(cluster_of(each))) for each in placed}
+    known = {rows.cluster_id(rows.canonical_cluster(cluster_of(each))) for each in placed}
     end = effort.first_year + effort.years
     for row in there:
         if row["cluster_id"] not in known or row["seed"] != effort.seed:
@@ -172,7 +172,7 @@ def _read(out: Path) -> list[dict[str, Any]]:
     found = []
     for path in sweeps.numbered(out / folder.YEARS):
         try:
-            found += sealed.read(path, rows.SCHEMA).to_pylist()
+            found += sealed.read_sealed(path, rows.SCHEMA).to_pylist()
             for row in found:
                 rows.tally_of(row)
         except ResultError as error:
@@ -230,7 +230,7 @@ def _years(
 
 def _missing(design: int, worker: Worker, there: Sequence[Mapping[str, Any]]) -> Iterator[ClusterPiece]:
     """Yields the years of a design that no row has."""
-    own = rows.cluster_id(rows.canonical_parameters(cluster_of(worker.placed[design])))
+    own = rows.cluster_id(rows.canonical_cluster(cluster_of(worker.placed[design])))
     at, end = worker.effort.first_year, worker.effort.first_year + worker.effort.years
     for row in sorted((row for row in there if row["cluster_id"] == own), key=lambda row: row["first_year"]):
         if row["first_year"] > at:
@@ -251,11 +251,11 @@ def _cut(wanted: Sequence[ClusterPiece], worker: Worker, cores: int) -> list[Clu
 
 def _year_s(cluster: Cluster, effort: Effort) -> float:
     """Returns the seconds that a year takes on one core, by timing some years."""
-    simulate(cluster, effort.first_year, 1, effort.seed)
+    simulate_years(cluster, effort.first_year, 1, effort.seed)
     tried = _FIRST_PILOT
     while True:
         start = time.perf_counter()
-        simulate(cluster, effort.first_year, tried, effort.seed)
+        simulate_years(cluster, effort.first_year, tried, effort.seed)
         took_s = time.perf_counter() - start
         if took_s > _PILOT_S or tried >= effort.years:
             return took_s / tried
@@ -264,8 +264,8 @@ def _year_s(cluster: Cluster, effort: Effort) -> float:
 
 def _answers(
     experiment: Experiment, worker: Worker, found: Sequence[Losses | None], merged: Sequence[Mapping[str, Any]]
-) -> list[Answer]:
-    tallies = {rows.cluster_of(row): rows.tally_of(row) for row in merged}
+) -> list[ClusterAnswer]:
+    tallies = {rows.cluster_of_row(row): rows.tally_of(row) for row in merged}
     answers = [
         from_losses(placed, worker.effort, losses, tallies.get(cluster_of(placed)))
         for placed, losses in zip(worker.placed, found, strict=True)
@@ -273,8 +273,8 @@ def _answers(
     return with_scenarios(experiment, answers, Weigher(MEMORY, num_cores()))
 
 
-def _write(out: Path, merged: Sequence[Mapping[str, Any]], answers: Sequence[Answer]) -> None:
+def _write(out: Path, merged: Sequence[Mapping[str, Any]], answers: Sequence[ClusterAnswer]) -> None:
     """Writes the answers, and the rows that they follow from. Raises RunError."""
     if merged:
         folder.write_table(out / MERGED, pa.Table.from_pylist(list(merged), rows.SCHEMA))
-    files.write(out / ANSWERS, f"{json.dumps(as_json(answers), indent=2)}\n".encode())
+    files.write_in_folder(out / ANSWERS, f"{json.dumps(as_json(answers), indent=2)}\n".encode())

@@ -11,14 +11,14 @@ from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.grid import GridPoint
 from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.analysis.traces import find, formats
-from quorisk.analysis.traces.trace import replay
-from quorisk.plots.report import Counterexample
+from quorisk.analysis.traces.trace import replay_in_words
+from quorisk.plots.report import LosingTrace
 
 MOST_RUNS = 1 << 20
 """The most runs that are computed again to find one that lost data: about a second's."""
 
 
-def counterexample(table: pa.Table, experiments: Sequence[Experiment]) -> Counterexample | None:
+def counterexample(table: pa.Table, experiments: Sequence[Experiment]) -> LosingTrace | None:
     """Returns one of the runs of a merged table that lost data, minimised, of the point where most did.
 
     None if no run lost data, if none of the point's first MOST_RUNS did, or if no experiment has the point.
@@ -37,8 +37,8 @@ def counterexample(table: pa.Table, experiments: Sequence[Experiment]) -> Counte
     chosen = [f"{key}={_written(key, value, point)}" for key, value in point.varied.items()]
     command = experiment.command("trace", "--run", f"{trace.seed}:{trace.run}", changes=chosen)
     caption = f"From the configuration that loses data most often. The run as it was, unshortened: {command}"
-    story = formats.words(trace, replay(trace))
-    return Counterexample(formats.picture(trace).encode(), caption, story)
+    story = formats.step_lines(trace, replay_in_words(trace))
+    return LosingTrace(formats.picture(trace).encode(), caption, story)
 
 
 def _written(key: str, value: Any, point: GridPoint) -> str:

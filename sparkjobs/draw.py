@@ -12,12 +12,12 @@ import pandas as pd
 import pyarrow as pa
 from matplotlib.figure import Figure
 
-from quorisk.analysis.cluster.curves import at_least
+from quorisk.analysis.cluster.curves import curve_rows
 from quorisk.analysis.decision import frames, verdict
 from quorisk.analysis.decision.advice import Recommendation, recommend
 from quorisk.analysis.decision.budget import with_solved
-from quorisk.analysis.decision.designs import designs
-from quorisk.analysis.decision.doubt import Doubt, tornado
+from quorisk.analysis.decision.designs import ranked_designs
+from quorisk.analysis.decision.doubt import Doubt, tornado_rows
 from quorisk.analysis.decision.recommend import doubted
 from quorisk.analysis.decision.scope import scope_of
 from quorisk.analysis.experiment.config import Experiment
@@ -45,7 +45,7 @@ class Drawn(NamedTuple):
     words: Recommendation
 
 
-def draw(
+def draw_report(
     table: pa.Table,
     experiments: Sequence[Experiment],
     source: str,
@@ -65,11 +65,11 @@ def draw(
     sure = _sure(sweep.frame, experiments)
     with ThreadPoolExecutor(1) as beside:  # the search leaves a core idle
         drawing = beside.submit(_pictures, sweep, experiment, sure, out, tell)
-        flips = break_even.sentences(sweep.frame, experiment, out, within_s, tell) if within_s > 0 else []
+        flips = break_even.break_even_sentences(sweep.frame, experiment, out, within_s, tell) if within_s > 0 else []
         pictures = drawing.result()
     shown = counterexample(table, experiments)
     if shown:
-        files.write(out / folder.FIGURES / "counterexample.svg", shown.svg)
+        files.write_in_folder(out / folder.FIGURES / "counterexample.svg", shown.svg)
     today = datetime.now(UTC).date().isoformat()
     versions = sorted({version for row in table["versions"].to_pylist() for version in row})
     run_it = experiment.command("run", "--out", str(out))
@@ -80,15 +80,15 @@ def draw(
     wanted = {point.point_id for each in experiments for point in each.points}
     without_runs = len(wanted.difference(sweep.frame["point_id"]))
     words = recommend(sweep.frame, without_runs, sure)
-    files.write(out / folder.REPORT, report(sweep.frame, pictures, provenance, shown, words, sure).encode())
+    files.write_in_folder(out / folder.REPORT, report(sweep.frame, pictures, provenance, shown, words, sure).encode())
     return Drawn(sweep.frame, words)
 
 
 def _pictures(
-    sweep: frames.Sweep, experiment: Experiment, sure: Doubt | None, out: Path, tell: Callable[[str], None] | None
+    sweep: frames.SweepTables, experiment: Experiment, sure: Doubt | None, out: Path, tell: Callable[[str], None] | None
 ) -> list[Picture]:
     """Writes the figures to `out`, and returns them as the report shows them."""
-    rows, made_of = choose.of(sweep.frame, text.ANY_LOSS), sweep.losses_by_faults
+    rows, made_of = choose.rows_of(sweep.frame, text.ANY_LOSS), sweep.losses_by_faults
     if not (text.is_clustered(rows) or text.is_yearly(rows)):  # these show losses by cause, or by scenario
         made_of = with_solved(made_of, rows, experiment, tell)
     drawn = figures(_with_allowed(sweep.frame, sure), losses_by_faults=made_of)
@@ -96,7 +96,7 @@ def _pictures(
     pictures = []
     for name, figure in (*first, *drawn):
         whole = save(figure, "svg")
-        files.write(out / folder.FIGURES / f"{name}.svg", whole)
+        files.write_in_folder(out / folder.FIGURES / f"{name}.svg", whole)
         bare = canvas.without_caption(whole, figure)
         pictures.append(Picture(canvas.title_of(figure), canvas.caption_of(figure), bare, name))
     return pictures
@@ -104,22 +104,22 @@ def _pictures(
 
 def _ranking(frame: pd.DataFrame, sure: Doubt | None) -> Iterator[tuple[str, Figure]]:
     """Yields the figure of designs on a line of losses, if there is one."""
-    rows = choose.of(frame, text.ANY_LOSS)
+    rows = choose.rows_of(frame, text.ANY_LOSS)
     caption = f"{text.terms(rows)} Intervals: {text.intervals(rows)}."
-    figure = ranking_figure(designs(rows), float(rows["target"].iloc[0]), text.measure(rows), caption, sure)
+    figure = ranking_figure(ranked_designs(rows), float(rows["target"].iloc[0]), text.measure(rows), caption, sure)
     if figure is not None:
         yield RANKING, figure
 
 
 def _incidents(frame: pd.DataFrame, experiment: Experiment) -> Iterator[tuple[str, Figure]]:
     """Yields the figure of the designs' clusters, the safest designs first; none if there is no cluster."""
-    rows = choose.of(frame, text.ANY_LOSS)
+    rows = choose.rows_of(frame, text.ANY_LOSS)
     if not text.is_clustered(rows):
         return
     design_of = {point.point_id: point.design for point in experiment.points}
     looks = of_designs(rows)
-    names = {design_of[each.worst["parts"][0]["point_id"]]: each.settings for each in designs(rows)}
-    if (figure := sizes_figure(at_least(experiment, names), looks)) is not None:
+    names = {design_of[each.worst["parts"][0]["point_id"]]: each.settings for each in ranked_designs(rows)}
+    if (figure := sizes_figure(curve_rows(experiment, names), looks)) is not None:
         yield "incidents", figure
 
 
@@ -128,7 +128,7 @@ def _with_allowed(frame: pd.DataFrame, sure: Doubt | None) -> pd.DataFrame:
     if sure is None:
         return frame
     ends = {}
-    for each in designs(choose.of(frame, text.ANY_LOSS)):
+    for each in ranked_designs(choose.rows_of(frame, text.ANY_LOSS)):
         found = sure.allowed.get(each.settings)
         for row in each.worst.get("parts", [each.worst]):
             ends[row["point_id"]] = (found.low, found.high) if found else (0.0, 0.0)
@@ -138,9 +138,9 @@ def _with_allowed(frame: pd.DataFrame, sure: Doubt | None) -> pd.DataFrame:
 
 def _depends(frame: pd.DataFrame, sure: Doubt | None) -> Iterator[tuple[str, Figure]]:
     """Yields the figure of what the chosen design's losses depend on, among the figures that are not known exactly."""
-    rows = choose.of(frame, text.ANY_LOSS)
-    chosen = verdict.chosen(designs(rows), float(rows["target"].iloc[0]))
-    shown = tornado(sure, chosen) if sure and chosen in sure.allowed else []
+    rows = choose.rows_of(frame, text.ANY_LOSS)
+    chosen = verdict.chosen(ranked_designs(rows), float(rows["target"].iloc[0]))
+    shown = tornado_rows(sure, chosen) if sure and chosen in sure.allowed else []
     figure = tornado_figure(pd.DataFrame(shown), f"Of {chosen}, {text.measure(rows)}.") if shown else None
     if figure is not None:
         yield "tornado", figure
@@ -150,8 +150,8 @@ def _sure(frame: pd.DataFrame, experiments: Sequence[Experiment]) -> Doubt | Non
     """Returns how far the rates leave the choice open; None for merged results, which have no one list of rates."""
     if len(experiments) > 1:
         return None
-    rows = choose.of(frame, text.ANY_LOSS)
-    found = designs(rows)
+    rows = choose.rows_of(frame, text.ANY_LOSS)
+    found = ranked_designs(rows)
     return doubted(experiments[0], rows, found, float(rows["target"].iloc[0]))
 
 
@@ -159,7 +159,7 @@ def _name(out: Path, experiment: Experiment, command: str | None) -> str:
     """Returns a report's name: that of the experiment's file if it has one of its own, else the folder's."""
     path = Path(experiment.path)
     is_own = not command and path.suffix == ".toml" and path.name != folder.EXPERIMENT
-    return text.cut(path.stem if is_own else out.resolve().name, _LONGEST).replace("_", " ")
+    return text.shortened(path.stem if is_own else out.resolve().name, _LONGEST).replace("_", " ")
 
 
 def plot(
@@ -174,7 +174,7 @@ def plot(
         if kind not in KINDS:
             raise ConfigError(f" {kind}: one of {', '.join(KINDS)}", "format")
     try:
-        sweep = frames.load(path)
+        sweep = frames.load_sweep(path)
     except ResultError as error:
         raise ConfigError(str(error)) from None
     wish = _checked(wish, sweep.frame)
@@ -195,7 +195,7 @@ def plot(
 
 
 def _drawn(
-    sweep: frames.Sweep, out: Path, kinds: Sequence[str], wish: Wish, tell: Callable[[str], None] | None
+    sweep: frames.SweepTables, out: Path, kinds: Sequence[str], wish: Wish, tell: Callable[[str], None] | None
 ) -> list[Path]:
     written = []
     for name, figure in figures(sweep.frame, wish, sweep.losses_by_faults):
@@ -203,7 +203,7 @@ def _drawn(
             file = out / f"{name}.{kind}"
             if tell:
                 tell(f"drawing {file.name}")
-            files.write(file, save(figure, kind))
+            files.write_in_folder(file, save(figure, kind))
             written.append(file)
     return written
 

@@ -15,7 +15,7 @@ from pyspark.accumulators import Accumulator
 
 from quorisk.analysis.rates import drives, fleet
 from quorisk.analysis.rates.fleet import Fleet
-from quorisk.analysis.rates.oddities import Oddities, together
+from quorisk.analysis.rates.oddities import Oddities, merge_oddities
 from quorisk.sparkjobs.merge import as_bytes
 from quorisk.sparkjobs.run import attended
 from quorisk.sparkjobs.session import spark
@@ -35,9 +35,9 @@ def here(paths: Sequence[Path], last_day: int, progress: Progress | None = None)
     Rows dated after `last_day` (days since 1970) are not believed.
     """
     oddities: Oddities = {}
-    runs = list(drives.runs_of(_counted(paths, progress or (lambda size: None)), last_day, oddities))
+    runs = list(drives.tables_of_runs(_counted(paths, progress or (lambda size: None)), last_day, oddities))
     found = fleet.fleet_of(pa.concat_tables([drives.RUNS.empty_table(), *runs]))
-    return fleet.added([found._replace(oddities=together([oddities, found.oddities]))])
+    return fleet.merge_fleets([found._replace(oddities=merge_oddities([oddities, found.oddities]))])
 
 
 def on_spark(
@@ -54,12 +54,12 @@ def on_spark(
     with NamedTemporaryFile(prefix="quorisk-rates-", suffix=".log", delete=False) as file:
         log = Path(file.name)
     with spark(master, settings, log, name="quorisk rates") as context:
-        found = fleet.added(_parts(context, paths, last_day, progress))
+        found = fleet.merge_fleets(_parts(context, paths, last_day, progress))
     log.unlink()
     return found
 
 
-def size(paths: Iterable[Path]) -> int:
+def bytes_of_files(paths: Iterable[Path]) -> int:
     """Returns the bytes of files, as far as they can be seen."""
     return sum(map(_size, paths))
 
@@ -101,7 +101,7 @@ def _parts(context: SparkContext, paths: Sequence[Path], last_day: int, progress
 
 def _tasks(paths: Sequence[Path], cores: int) -> list[list[Path]]:
     """Returns the files of each task, in the order of their names, so that those of days in a row come together."""
-    suit = min(size(paths) // TASK_BYTES, len(paths) // TASK_FILES)
+    suit = min(bytes_of_files(paths) // TASK_BYTES, len(paths) // TASK_FILES)
     number = min(max(suit, 4 * cores), len(paths))
     ends = [len(paths) * i // number for i in range(number + 1)]
     in_order = sorted(paths)
@@ -113,7 +113,7 @@ def _runs(
 ) -> Iterator[tuple[int, bytes | Oddities]]:
     """Yields the runs of some files by the part that their drive belongs to, and the oddities in the files."""
     oddities: Oddities = {}
-    for runs in drives.runs_of(_counted(paths, done.add), last_day, oddities):
+    for runs in drives.tables_of_runs(_counted(paths, done.add), last_day, oddities):
         serials = runs["serial"].to_pylist()
         part = np.fromiter((zlib.crc32(serial) for serial in serials), np.int64, len(serials)) % num_parts
         order = np.argsort(part, kind="stable")
@@ -128,5 +128,5 @@ def _part(of: tuple[int, Iterable[bytes | Oddities]]) -> Fleet:
     """Returns the fleet of one part's drives, from all tasks, or their oddities as a fleet without drives."""
     number, found = of
     if number == _TOLD:
-        return Fleet((), 0, together(oddities for oddities in found if isinstance(oddities, dict)))
+        return Fleet((), 0, merge_oddities(oddities for oddities in found if isinstance(oddities, dict)))
     return fleet.fleet_of(pa.concat_tables(pa.ipc.open_stream(each).read_all() for each in found))

@@ -18,7 +18,7 @@ from quorisk.kernels.errors import RunError
 _PART = ".part"
 
 
-def write(path: Path, content: bytes) -> None:
+def write_in_folder(path: Path, content: bytes) -> None:
     """Writes a file, all of it or nothing. Raises RunError."""
     with writing(path) as file:
         file.write(content)

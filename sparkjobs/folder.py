@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.identity import dotted_values
-from quorisk.analysis.experiment.keys import show
+from quorisk.analysis.experiment.keys import as_toml
 from quorisk.analysis.files import reason
 from quorisk.analysis.results import provenance, schema, sealed, sweeps
 from quorisk.kernels.errors import ConfigError, ResultError, RunError
@@ -20,7 +20,7 @@ from quorisk.say.numbers import counted
 from quorisk.say.quantities import say_rate
 from quorisk.sparkjobs import files
 from quorisk.sparkjobs.files import sweep_up, writing
-from quorisk.sparkjobs.remote import refusal
+from quorisk.sparkjobs.remote import remote_refusal
 
 PLAN, TASKS, RESULTS, EXPERIMENT = "plan.parquet", sweeps.TASKS, sweeps.RESULTS, sweeps.EXPERIMENT
 BREAK_EVEN = "break_even.json"
@@ -75,7 +75,7 @@ def create(out: Path) -> None:
 
 
 def _check_local(out: Path) -> None:
-    if why := refusal(str(out)):
+    if why := remote_refusal(str(out)):
         raise ConfigError(f" {why}", "out")
 
 
@@ -95,7 +95,7 @@ def check_can_hold(out: Path, experiment: Experiment, resume: bool) -> None:
         raise ConfigError(f" {out}: holds results of an unknown experiment; choose another folder", "out")
     if _is_merged(out):
         raise ConfigError(f" {out}: holds merged results; choose another folder", "out")
-    before, runs = provenance.load(out), experiment.run.runs
+    before, runs = provenance.experiment_of_folder(out), experiment.run.runs
     if resume and runs > before.run.runs:  # those that are there are the first of them
         before = before._replace(run=before.run._replace(runs=runs))
     different = differences(before, experiment)
@@ -113,7 +113,7 @@ def check_can_hold(out: Path, experiment: Experiment, resume: bool) -> None:
 
 
 def _is_merged(out: Path) -> bool:
-    return provenance.is_merged(provenance.text(out))
+    return provenance.is_merged(provenance.experiment_text(out))
 
 
 def check_free(out: Path) -> None:
@@ -157,19 +157,19 @@ def as_run(experiment: Experiment) -> str:
     return f"{overrides}{apart}{experiment.source}"
 
 
-def keep(out: Path, experiment: Experiment, text: str) -> None:
+def keep_experiment(out: Path, experiment: Experiment, text: str) -> None:
     """Writes the experiment's file, and copies of the files that it names. Raises RunError."""
-    files.write(out / EXPERIMENT, text.encode())
+    files.write_in_folder(out / EXPERIMENT, text.encode())
     for path, source in experiment.side_files().items():
         if not path.is_absolute():
-            files.write(out / path, source.read_bytes())
+            files.write_in_folder(out / path, source.read_bytes())
 
 
 def merged(sources: Sequence[Path]) -> str:
     """Returns the experiment's file of a folder with results from others: the first one's."""
     names = (" ".join(str(source).split()) for source in sources)
     return "".join(
-        [provenance.text(sources[0]).rstrip("\n"), "\n", *(f"{provenance.MERGED}{name}\n" for name in names)]
+        [provenance.experiment_text(sources[0]).rstrip("\n"), "\n", *(f"{provenance.MERGED}{name}\n" for name in names)]
     )
 
 
@@ -203,7 +203,7 @@ def _show(described: Mapping[str, Any], key: str) -> str:
     given = described.get(key)
     if "run.time_unit" in described and key.startswith("rates."):
         return ", ".join(map(say_rate, given if isinstance(given, list) else [given]))
-    return show(given) if key in described else "none"
+    return as_toml(given) if key in described else "none"
 
 
 def append(place: Path, rows: Sequence[Mapping[str, Any]], schema: pa.Schema = sweeps.TASK_SCHEMA) -> None:
@@ -263,10 +263,10 @@ def _told_what_to_do(out: Path) -> Iterator[None]:
 def write_table(path: Path, table: pa.Table) -> None:
     """Writes a table as Parquet, all of it or nothing. Raises RunError."""
     with writing(path) as file:
-        sealed.write(table, file)
+        sealed.write_sealed(table, file)
 
 
 def write_results(out: Path, table: pa.Table) -> None:
     """Writes a table of `schema.SCHEMA` to RESULTS, all of it or nothing. Raises RunError."""
     with writing(out / RESULTS) as file:
-        schema.write(table, file)
+        schema.write_results(table, file)

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from quorisk.analysis.estimate.method import counts, is_rare, most_transitions
 from quorisk.analysis.estimate.rare import MOST_TRANSITIONS
-from quorisk.analysis.estimate.stopping import estimator_of, is_precise, rule_of
+from quorisk.analysis.estimate.stopping import estimator_of_run, is_precise, rule_of
 from quorisk.analysis.experiment.config import RunSettings
 from quorisk.analysis.results import heads, schema
 from quorisk.analysis.statistics import sequential
@@ -33,7 +33,7 @@ SPENT = "budget"
 """The reason of a point that has made all its runs, and has a wider interval than was asked for."""
 
 
-class Counts(NamedTuple):
+class LedgerCounts(NamedTuple):
     """Sums of a row, or of rows that follow on each other."""
 
     num_runs: int = 0
@@ -44,7 +44,7 @@ class Counts(NamedTuple):
     steps: int = 0
 
 
-class Stop(NamedTuple):
+class PointEnd(NamedTuple):
     """The end of a point's runs, for now or for good."""
 
     num_runs: int
@@ -60,15 +60,15 @@ class _Runs:
     """Runs that are there without a gap, counted from the first, and those further on."""
 
     def __init__(self) -> None:
-        self.sums = Counts()
-        self.further: dict[int, Counts] = {}
+        self.sums = LedgerCounts()
+        self.further: dict[int, LedgerCounts] = {}
         """Rows beyond a gap, by first run."""
 
     def take(self) -> bool:
         """Adds the row that follows; returns False if it is not there."""
         row = self.further.pop(self.sums.num_runs, None)
         if row:
-            self.sums = Counts(*map(sum, zip(self.sums, row, strict=True)))
+            self.sums = LedgerCounts(*map(sum, zip(self.sums, row, strict=True)))
         return row is not None
 
     def holes(self, within: range) -> Iterator[range]:
@@ -126,7 +126,7 @@ class Ledger:
         self._points = [_Point(run.runs) for _ in range(num_points)]
         self.num_stopped = 0
 
-    def add(self, point: int, first_run: int, row: Counts) -> None:
+    def add(self, point: int, first_run: int, row: LedgerCounts) -> None:
         """Takes note of a row of runs from the beginning."""
         self._points[point].counted.further[first_run - self._run.first_run] = row
         self._go_on(point)
@@ -154,7 +154,9 @@ class Ledger:
             if here.head:
                 here.most_runs = heads.wanted_runs(head, self._run, self._enough[point])
             for part in head["runs"]:  # one, in what tasks leave
-                row = Counts(part["num_runs"], heads.broken(head, self._run.precision_of), head["unfinished"])
+                row = LedgerCounts(
+                    part["num_runs"], heads.runs_broken(head, self._run.precision_of), head["unfinished"]
+                )
                 here.tail.further[part["first_run"] - self._run.first_run] = row
         if wanted:
             here.heads = []
@@ -182,9 +184,11 @@ class Ledger:
         if pilot[1]:
             known.hold_against(self._protocol, name, pilot, tail)
 
-    def stops(self) -> list[Stop]:
+    def stops(self) -> list[PointEnd]:
         """Returns where each point stopped, or how far it has come."""
-        return [Stop(here.counted.sums.num_runs, here.why, here.head, here.tail.sums.num_runs) for here in self._points]
+        return [
+            PointEnd(here.counted.sums.num_runs, here.why, here.head, here.tail.sums.num_runs) for here in self._points
+        ]
 
     def wanted(self) -> list[Job]:
         """Returns the runs of the next round, those from exits included; none if every point has stopped, or waits."""
@@ -228,7 +232,7 @@ class Ledger:
     def _interval(self, here: _Point) -> tuple[float, float, float]:
         """Returns the estimate, and the interval's low and high end."""
         runs, losses, hidden, _ = here.runs.sums
-        estimator = estimator_of(self._run, len(self._points))
+        estimator = estimator_of_run(self._run, len(self._points))
         if here.head:
             known = heads.part(here.head, self._run.precision_of)
             return known.p(losses, runs), *known.interval(estimator, losses, runs, hidden)

@@ -73,7 +73,7 @@ def pilot(work: Work, progress: Callable[[int], None] | None = None) -> np.ndarr
     return np.asarray(cost * took_s * threads / (cost.sum() * tried))
 
 
-def share(jobs: Sequence[Job], run_s: np.ndarray, core_s: float) -> list[Job]:
+def leading_runs(jobs: Sequence[Job], run_s: np.ndarray, core_s: float) -> list[Job]:
     """Returns the first runs of each point among `jobs`, as many of each, that take about `core_s` seconds together.
 
     A point that has fewer left gives its share to the others; every point gets one run at least.
@@ -145,7 +145,7 @@ def solving(heads: Mapping[int, int], run: RunSettings, run_s: np.ndarray, left_
     return pa.table(columns, schema=PLAN_SCHEMA)
 
 
-def together(first: pa.Table, then: pa.Table) -> pa.Table:
+def join_plans(first: pa.Table, then: pa.Table) -> pa.Table:
     """Returns two plans as one."""
     place = PLAN_SCHEMA.get_field_index("task")
     later = pc.add(then["task"], first.num_rows)

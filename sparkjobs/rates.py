@@ -10,12 +10,12 @@ from quorisk.analysis.experiment.keys import keys_of
 from quorisk.analysis.experiment.known import Stated, stated
 from quorisk.analysis.experiment.profiles import Profile
 from quorisk.analysis.rates import drives, incidents, metrics, prometheus
-from quorisk.analysis.rates.answer import Answer
+from quorisk.analysis.rates.answer import RatesAnswer
 from quorisk.analysis.rates.files import sorted_out
 from quorisk.analysis.rates.findings import ANY, findings
 from quorisk.analysis.rates.incidents import Watched
 from quorisk.analysis.rates.observed import DAY_S
-from quorisk.analysis.rates.oddities import Oddities, together
+from quorisk.analysis.rates.oddities import Oddities, merge_oddities
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.protocols import registry
 from quorisk.sparkjobs import drives as statistics
@@ -48,21 +48,21 @@ class Asked(NamedTuple):
     conf: Sequence[str] = ()
 
 
-def rates(asked: Asked, progress: Callable[[int], None] | None = None) -> Answer:
+def rates_from_data(asked: Asked, progress: Callable[[int], None] | None = None) -> RatesAnswer:
     """Returns what data say of a profile's figures. `progress` is called with bytes of drive statistics, once read.
 
     Raises ConfigError if `asked` is invalid, or if the data say nothing; RunError if Spark fails.
     """
-    base = profiles.find(asked.profile, Path())
+    base = profiles.find_profile(asked.profile, Path())
     oddities: Oddities = {}
     files = sorted_out(asked.data, oddities)
-    on_spark = asked.master is not None or bool(asked.conf) or statistics.size(files.drives) > HERE_BYTES
-    spark = spark_conf.checked(asked.master, asked.conf) if on_spark else {}
+    on_spark = asked.master is not None or bool(asked.conf) or statistics.bytes_of_files(files.drives) > HERE_BYTES
+    spark = spark_conf.checked_settings(asked.master, asked.conf) if on_spark else {}
     observed = []
     if files.incidents:
-        observed += incidents.read(files.incidents, _watched(asked, files.incidents[0]), oddities)
+        observed += incidents.counts_of_lists(files.incidents, _watched(asked, files.incidents[0]), oddities)
     if files.metrics:
-        observed += (counted := metrics.read(files.metrics, oddities))
+        observed += (counted := metrics.counts_of_queries(files.metrics, oddities))
         _check_counted(files.metrics, counted, oddities)
     fleet = None
     if files.drives:
@@ -70,10 +70,10 @@ def rates(asked: Asked, progress: Callable[[int], None] | None = None) -> Answer
             fleet = statistics.on_spark(files.drives, drives.today(), asked.master, spark, progress)
         else:
             fleet = statistics.here(files.drives, drives.today(), progress)
-        oddities = together([oddities, fleet.oddities])
+        oddities = merge_oddities([oddities, fleet.oddities])
         _check_counted(files.drives, fleet.groups, oddities)
     found = findings(observed, fleet, asked.of, registry.evidence(base.protocol), _defaults(base))
-    return Answer(base, found, fleet, files, oddities)
+    return RatesAnswer(base, found, fleet, files, oddities)
 
 
 def _check_counted(paths: Sequence[Path], counted: Sequence[object], oddities: Oddities) -> None:
@@ -86,9 +86,9 @@ def _check_counted(paths: Sequence[Path], counted: Sequence[object], oddities: O
         )
 
 
-def size(data: Sequence[Path]) -> int:
+def bytes_of_data(data: Sequence[Path]) -> int:
     """Returns the bytes of files, and of those in folders: how much there is to read."""
-    return statistics.size(each for path in data for each in (path.rglob("*") if path.is_dir() else [path]))
+    return statistics.bytes_of_files(each for path in data for each in (path.rglob("*") if path.is_dir() else [path]))
 
 
 def _watched(asked: Asked, path: Path) -> Watched:

@@ -5,7 +5,7 @@ import re
 _REMOTE = re.compile(r"([a-z][a-z0-9+.-]+:)(//?)")
 
 
-def refusal(place: str) -> str | None:
+def remote_refusal(place: str) -> str | None:
     """Returns why nothing is written to a place, if it is remote; a path of it has one slash where people type two."""
     if found := _REMOTE.match(place):
         given = f"{found[1]}//{place[found.end() :]}"

@@ -48,7 +48,7 @@ class Work(NamedTuple):
     """Width of an interval of any data loss, by point, at which a head need not go on; 0 if there is none."""
 
 
-class Piece(NamedTuple):
+class TaskPiece(NamedTuple):
     """A part of a task: runs of one point, computed by one core."""
 
     job: Job
@@ -74,7 +74,7 @@ class Done(NamedTuple):
     """The head and the sums of runs from its exits, see `analysis.results.heads`; None of runs from the beginning."""
 
 
-class Rows(AccumulatorParam[list[Any]]):
+class RowsAccumulator(AccumulatorParam[list[Any]]):
     """The accumulator of tasks' results."""
 
     def zero(self, value: list[Any]) -> list[Any]:
@@ -114,7 +114,7 @@ def gather(
     Returns False if `time.monotonic()` passed `deadline` before all was done; tasks that run then are given up.
     Whatever ends this, `take` gets all results before. Raises what Spark raises if a task fails too often.
     """
-    finished: Accumulator[list[Any]] = context.accumulator([], Rows())
+    finished: Accumulator[list[Any]] = context.accumulator([], RowsAccumulator())
 
     def compute() -> bool:
         context.parallelize(tasks, len(tasks)).foreachPartition(partial(_do_all, do, finished))
@@ -153,15 +153,15 @@ def attended(
             looking.submit(look).result()
 
 
-def pieces_of(plan: pa.Table, cores: int, kin_of: Sequence[int]) -> list[list[Piece]]:
+def pieces_of(plan: pa.Table, cores: int, kin_of: Sequence[int]) -> list[list[TaskPiece]]:
     """Returns the pieces of each task of a plan for this many cores; `kin_of` is `points.kin`."""
-    tasks: list[list[Piece]] = [[] for _ in range(plan["task"][-1].as_py() + 1)]
+    tasks: list[list[TaskPiece]] = [[] for _ in range(plan["task"][-1].as_py() + 1)]
     columns = [plan[name].to_pylist() for name in ("task", "head", *Job._fields)]
     left = Counter[int]()
     for _, head, point, _, num_runs in zip(*columns, strict=True):
         left[kin_of[point]] += 0 if head else num_runs
     for number, head, *job in zip(*columns, strict=True):
-        piece = Piece(Job(*job), head)
+        piece = TaskPiece(Job(*job), head)
         left[kin_of[piece.job.point]] -= 0 if head else piece.job.num_runs
         tasks[number].append(piece._replace(later=left[kin_of[piece.job.point]] // cores))
     return tasks
@@ -184,11 +184,11 @@ def _do_all(
         finished.add([do(piece, attempt.attemptNumber() if attempt else 0) for piece in pieces])
 
 
-def _of_sweep(work: "Broadcast[Work]", piece: Piece, attempt: int) -> Done:
+def _of_sweep(work: "Broadcast[Work]", piece: TaskPiece, attempt: int) -> Done:
     return run_piece(work.value, piece, attempt)
 
 
-def run_piece(work: Work, piece: Piece, attempt: int) -> Done:
+def run_piece(work: Work, piece: TaskPiece, attempt: int) -> Done:
     """Runs a piece on one thread."""
     model, engine = registry.load(work.protocol), choose(work.run.engine)
     sums, head = [0] * num_columns(model), None

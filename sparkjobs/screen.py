@@ -88,15 +88,15 @@ def plan_summary(table: pa.Table, experiment: Experiment) -> Table:
     return shown
 
 
-def show(frame: "pd.DataFrame", words: "Recommendation", console: Console) -> None:
+def print_results(frame: "pd.DataFrame", words: "Recommendation", console: Console) -> None:
     """Prints the probabilities of the configurations, and the recommendation among them."""
-    console.print(summary(frame, console.width))
+    console.print(probability_table(frame, console.width))
     console.print(words.headline, style="bold", soft_wrap=True, markup=False)
     for sentence in words.sentences:
         console.print(f"- {sentence}", soft_wrap=True, markup=False)
 
 
-def summary(frame: "pd.DataFrame", width: int) -> Table:
+def probability_table(frame: "pd.DataFrame", width: int) -> Table:
     """Returns the probabilities that a report shows, by configuration, with their intervals; the worst MOST_LINES.
 
     Data loss always has a column; what else breaks has one while the table is no wider than `width` characters.

@@ -22,7 +22,7 @@ from pyspark.java_gateway import launch_gateway
 
 from quorisk.kernels.errors import ConfigError, RunError
 from quorisk.sparkjobs.files import appending, logging_to
-from quorisk.sparkjobs.spark_conf import configuration, is_loopback
+from quorisk.sparkjobs.spark_conf import is_loopback, spark_configuration
 
 warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)  # it is not used
 
@@ -54,7 +54,7 @@ def spark(
         if active:
             context = active
         else:
-            context, java = _start(configuration(master, settings, folder, name), log)
+            context, java = _start(spark_configuration(master, settings, folder, name), log)
             stack.callback(_end, java, context)
         try:
             yield context
@@ -83,7 +83,7 @@ def _end(java: JavaGateway, context: SparkContext | None = None) -> None:
 
 
 def _failure(context: SparkContext, error: Exception, log: Path) -> ConfigError | RunError:
-    said = cause(error)
+    said = cause_of_failure(error)
     if said.startswith(_OUR_ERROR):
         return ConfigError(said.removeprefix(_OUR_ERROR))
     try:
@@ -101,7 +101,7 @@ def _start(conf: SparkConf, log: Path) -> tuple[SparkContext, JavaGateway]:
         java = _launched(conf, log)
         context = SparkContext(conf=conf, gateway=java)
     except (Py4JError, PySparkException) as error:
-        said = f"{cause(error)} (see {log})"
+        said = f"{cause_of_failure(error)} (see {log})"
         if java:
             _end(java)
         raise ConfigError(f"Spark did not start with master {conf.get('spark.master')}: {said}") from None
@@ -168,7 +168,7 @@ def _kept_to(host: str) -> Iterator[None]:
             os.environ.pop("SPARK_LOCAL_IP", None)
 
 
-def cause(error: Exception) -> str:
+def cause_of_failure(error: Exception) -> str:
     """Returns the cause of Spark's failure in a line: a task's last Python error, else the start of Java's message."""
     java = getattr(error, "java_exception", None)
     said = str(java.getMessage() if java else error).strip()

@@ -14,9 +14,9 @@ from pyspark import SparkConf
 from pyspark.find_spark_home import _find_spark_home
 from pyspark.java_gateway import launch_gateway
 
-from quorisk.analysis.experiment.keys import show
+from quorisk.analysis.experiment.keys import as_toml
 from quorisk.kernels.errors import ConfigError
-from quorisk.sparkjobs.archive import UNPACKED, packed
+from quorisk.sparkjobs.archive import UNPACKED, package_archive
 
 OLDEST_JAVA = 17
 _MASTER = re.compile(r"local(\[(\*|\d+)(,\d+)?\])?|local-cluster\[[\d,]+\]|(spark|k8s)://\S+|yarn")
@@ -45,7 +45,7 @@ SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """Environment variable of processes that `spark-submit` started: the port of its Java, which runs already."""
 
 
-def checked(master: str | None, conf: Sequence[str]) -> dict[str, str]:
+def checked_settings(master: str | None, conf: Sequence[str]) -> dict[str, str]:
     """Returns Spark's settings from KEY=VALUE each. Raises ConfigError unless they read so, `master` reads like a Spark
     master, and there is a Java that Spark runs on.
     """
@@ -53,11 +53,11 @@ def checked(master: str | None, conf: Sequence[str]) -> dict[str, str]:
     for setting in conf:
         key, equals, value = setting.partition("=")
         if not equals or not re.fullmatch(r"spark\.[^\s=]+", key) or key in settings:
-            raise ConfigError(f" {show(setting)}: written as spark.KEY=VALUE, each key once", "conf")
+            raise ConfigError(f" {as_toml(setting)}: written as spark.KEY=VALUE, each key once", "conf")
         settings[key] = value
     master = master or settings.get("spark.master")
     if master is not None and not _MASTER.fullmatch(master):
-        raise ConfigError(f" {show(master)}: local[CORES], spark://HOST:PORT, k8s://HOST:PORT or yarn", "master")
+        raise ConfigError(f" {as_toml(master)}: local[CORES], spark://HOST:PORT, k8s://HOST:PORT or yarn", "master")
     if (given() | settings).get("spark.submit.deployMode") == "cluster":
         raise ConfigError("spark.submit.deployMode = cluster: results would stay where the driver runs; use client")
     _check_java()
@@ -103,7 +103,7 @@ def _check_java() -> None:
         raise ConfigError(f"{needs}; {java} is Java {found[1] if found else 'of unknown version'}")
 
 
-def configuration(master: str | None, settings: Mapping[str, str], folder: Path, name: str) -> SparkConf:
+def spark_configuration(master: str | None, settings: Mapping[str, str], folder: Path, name: str) -> SparkConf:
     """Returns the configuration: `master`, else that of `settings`, else Spark's own, else all cores of this machine.
 
     `folder` is for files that only this user may touch; `name` is the application's, in Spark. Raises ConfigError.
@@ -125,7 +125,7 @@ def configuration(master: str | None, settings: Mapping[str, str], folder: Path,
         conf.set("spark.executorEnv.PYTHONSAFEPATH", "1")
     else:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        archive = f"{packed(folder)}#{UNPACKED}"
+        archive = f"{package_archive(folder)}#{UNPACKED}"
         conf.set("spark.archives", ",".join(filter(None, [asked.get("spark.archives"), archive])))
         conf.set("spark.executorEnv.PYTHONPATH", f"./{UNPACKED}")
     return conf

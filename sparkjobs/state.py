@@ -18,7 +18,7 @@ from quorisk.kernels.engines.tally import named_tally
 from quorisk.kernels.errors import ConfigError, RunError
 from quorisk.kernels.model import OUTCOMES
 from quorisk.sparkjobs import folder
-from quorisk.sparkjobs.ledger import Counts, Ledger, Stop
+from quorisk.sparkjobs.ledger import Ledger, LedgerCounts, PointEnd
 from quorisk.sparkjobs.run import Done
 
 HEADS_PART = 0.25
@@ -66,7 +66,7 @@ class State:
             self.ledger.solve(point, row["head"])
             return
         broken = {each["name"]: each["broken"] for each in row["invariants"]}
-        found = Counts(row["num_runs"], *judged(row, broken, self._experiment.run), int(row["steps"]))
+        found = LedgerCounts(row["num_runs"], *judged(row, broken, self._experiment.run), int(row["steps"]))
         self.ledger.add(point, row["first_run"], found)
 
     def take(self, done: Sequence[Done]) -> None:
@@ -90,7 +90,7 @@ class State:
             self._waiting.add(row)
             self._note(point, row)
 
-    def ends(self) -> list[Stop]:
+    def ends(self) -> list[PointEnd]:
         """Returns for each point the number of runs that count, and the reason why there are no more."""
         return [stop if stop.why else stop._replace(why=OUT_OF_TIME) for stop in self.ledger.stops()]
 
@@ -102,7 +102,7 @@ class State:
             return False
         names = ("point_id", "num_runs", "stopped", "head")
         there = [
-            (point_id, num_runs, stopped, heads.num_runs(head) if head else 0)
+            (point_id, num_runs, stopped, heads.runs_from_exits(head) if head else 0)
             for point_id, num_runs, stopped, head in zip(*(table[name].to_pylist() for name in names), strict=True)
         ]
         ends = zip(self._experiment.points, self.ledger.stops(), strict=True)

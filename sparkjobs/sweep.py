@@ -17,7 +17,7 @@ from pyspark import SparkContext
 from rich.console import Console
 from rich.table import Table
 
-from quorisk.analysis.cluster.answer import designs
+from quorisk.analysis.cluster.answer import placed_designs
 from quorisk.analysis.cluster.joined import surely_with_head
 from quorisk.analysis.estimate.ahead import compiling_head
 from quorisk.analysis.experiment.config import Experiment, RunSettings
@@ -30,9 +30,9 @@ from quorisk.kernels.model import LOST, OUTCOMES
 from quorisk.say.numbers import counted
 from quorisk.say.waiting import told_on
 from quorisk.sparkjobs import folder, screen, session, spark_conf
-from quorisk.sparkjobs.ledger import SPENT, Stop
+from quorisk.sparkjobs.ledger import SPENT, PointEnd
 from quorisk.sparkjobs.merge import merge
-from quorisk.sparkjobs.plan import cost_s, pilot, plan, share, solving, together
+from quorisk.sparkjobs.plan import cost_s, join_plans, leading_runs, pilot, plan, solving
 from quorisk.sparkjobs.run import Done, Work, run
 from quorisk.sparkjobs.state import OUT_OF_TIME, State
 from quorisk.sparkjobs.watch import LOG, Watch, log_to
@@ -58,7 +58,7 @@ class Options(NamedTuple):
     """Seconds after which computing stops."""
 
 
-class Summary(NamedTuple):
+class SweepSummary(NamedTuple):
     """Counts of a sweep's results."""
 
     points: int
@@ -83,7 +83,7 @@ class Expected(NamedTuple):
     """The cores of this machine."""
 
 
-def sweep(experiment: Experiment, out: Path, options: Options, console: Console) -> Summary:
+def sweep(experiment: Experiment, out: Path, options: Options, console: Console) -> SweepSummary:
     """Runs on Spark what `out` lacks of the experiment's runs; leaves results, figures and a report in `out`.
 
     Raises ConfigError, before anything is written, if `out` cannot be used or there is no Java that Spark runs on, and
@@ -92,13 +92,13 @@ def sweep(experiment: Experiment, out: Path, options: Options, console: Console)
     deadline = time.monotonic() + options.budget_s
     folder.check_can_hold(out, experiment, options.resume)
     if experiment.clusters:
-        designs(experiment)  # what cannot be told of a cluster is said before hours of runs
-    conf = spark_conf.checked(options.master, options.conf)
+        placed_designs(experiment)  # what cannot be told of a cluster is said before hours of runs
+    conf = spark_conf.checked_settings(options.master, options.conf)
     with folder.taken(out), log_to(out / folder.LOG), ThreadPoolExecutor(1) as pool:
         folder.check_can_hold(out, experiment, options.resume)  # another process may have left results until just now
         LOG.info("started: %s", experiment.command("run", "--out", str(out)))
         try:
-            folder.keep(out, experiment, folder.as_run(experiment))
+            folder.keep_experiment(out, experiment, folder.as_run(experiment))
             with compiling_head(experiment.protocol, surely_with_head(experiment)):
                 state = State(experiment, out, options.budget_s)
                 if any(state.ledger.left()) or not state.is_written():
@@ -129,7 +129,7 @@ def dry_run(experiment: Experiment, out: Path, resume: bool, tell: Callable[[str
         timed, all_points = "timed a few runs of", counted(len(experiment.points), "point")
         run_s = pilot(work_of(experiment), lambda num: tell(f"{timed} {num:,} of {all_points}"))
         tell("planning")
-        jobs = share(state.ledger.wanted(), run_s, ROUND_S * num_cores())
+        jobs = leading_runs(state.ledger.wanted(), run_s, ROUND_S * num_cores())
         table = plan(jobs, run_s, num_cores())
         folder.write_table(out / folder.PLAN, table)
     expected = Expected(
@@ -199,7 +199,7 @@ def _rounds(
         def take(done: list[Done]) -> None:
             state.take(done)
             watch.poll(done)
-            lost = sum(heads.broken(each.head, DATA_LOSS) if each.head else each.sums[LOST] for each in done)
+            lost = sum(heads.runs_broken(each.head, DATA_LOSS) if each.head else each.sums[LOST] for each in done)
             done_s = sum(expected_s[each.job.point, each.job.first_run] for each in done)
             bar.advance(done_s, sum(each.job.num_runs for each in done), lost, state.ledger.num_stopped)
 
@@ -209,8 +209,8 @@ def _rounds(
             left_s = max(0.0, deadline - time.monotonic())
             solved = solving(unsolved, asked, run_s, left_s)
             bar.expect(min(cost_s(jobs, run_s) + (pc.sum(solved["expected_s"]).as_py() or 0.0), left_s * cores))
-            shared_jobs = share(jobs, run_s, min(ROUND_S, max(left_s * part, SHORTEST_ROUND_S)) * cores)
-            tasks = together(solved, plan(shared_jobs, run_s, cores, tails))
+            shared_jobs = leading_runs(jobs, run_s, min(ROUND_S, max(left_s * part, SHORTEST_ROUND_S)) * cores)
+            tasks = join_plans(solved, plan(shared_jobs, run_s, cores, tails))
             part, expected_s = LATER_PART, _expected_s(tasks)
             folder.write_table(out / folder.PLAN, tasks)
             num_points, num_tasks = len(pc.unique(tasks["point"])), len(pc.unique(tasks["task"]))
@@ -230,7 +230,7 @@ def _expected_s(tasks: pa.Table) -> dict[tuple[int, int], float]:
     return {(point, first_run): expected for point, first_run, expected in zip(*columns, strict=True)}
 
 
-def _within(rows: pa.Table, ends: Mapping[str, Stop], first_run: int) -> pa.Table:
+def _within(rows: pa.Table, ends: Mapping[str, PointEnd], first_run: int) -> pa.Table:
     """Returns the rows of the runs that count: from the beginning, and from the exits of the head that counts."""
     at = pc.index_in(rows["point_id"], pa.array(ends))
     limits = pa.array([first_run + end.num_runs for end in ends.values()]).take(at)
@@ -242,7 +242,7 @@ def _within(rows: pa.Table, ends: Mapping[str, Stop], first_run: int) -> pa.Tabl
     return rows.filter(pc.and_(within, pa.array(of_heads, pa.bool_()))).select(schema.SCHEMA.names)
 
 
-def _counts(head: Mapping[str, Any], end: Stop, first_run: int) -> bool:
+def _counts(head: Mapping[str, Any], end: PointEnd, first_run: int) -> bool:
     """Whether a row's head, and the runs from its exits, are among those that count."""
     if end.head is None:
         return False
@@ -251,7 +251,7 @@ def _counts(head: Mapping[str, Any], end: Stop, first_run: int) -> bool:
     return same and all(part["first_run"] + part["num_runs"] <= limit for part in head["runs"])
 
 
-def _in_order(table: pa.Table, ends: Mapping[str, Stop]) -> pa.Table:
+def _in_order(table: pa.Table, ends: Mapping[str, PointEnd]) -> pa.Table:
     """Returns a merged table in the order of the experiment's points, with the reason why each has no more runs."""
     table = table.take(pc.sort_indices(pc.index_in(table["point_id"], pa.array(ends))))
     stopped = pa.array([[ends[point_id].why] for point_id in table["point_id"].to_pylist()])
@@ -259,9 +259,9 @@ def _in_order(table: pa.Table, ends: Mapping[str, Stop]) -> pa.Table:
     return table.set_column(place, schema.SCHEMA.field("stopped"), stopped)
 
 
-def _show(experiment: Experiment, out: Path, console: Console, deadline: float) -> Summary:
+def _show(experiment: Experiment, out: Path, console: Console, deadline: float) -> SweepSummary:
     """Draws figures and the report of the folder's results, and prints a summary."""
-    from quorisk.sparkjobs.draw import draw
+    from quorisk.sparkjobs.draw import draw_report
 
     table = folder.result_rows(out)
     summary = summarized(table)
@@ -282,8 +282,8 @@ def _show(experiment: Experiment, out: Path, console: Console, deadline: float) 
     within_s = min(max(BREAK_EVEN_S[0], share_s), BREAK_EVEN_S[1], deadline - time.monotonic())
     with told_on(console) as tell:
         tell("drawing figures and the report; the results are there")
-        drawn = draw(table, [experiment], source, out, None, within_s, tell)
-    screen.show(drawn.frame, drawn.words, console)
+        drawn = draw_report(table, [experiment], source, out, None, within_s, tell)
+    screen.print_results(drawn.frame, drawn.words, console)
     if SPENT in summary.stopped:
         warning = f"{counted(summary.stopped[SPENT], 'point')} made all runs but did not reach the precision"
         LOG.warning(warning)
@@ -292,8 +292,8 @@ def _show(experiment: Experiment, out: Path, console: Console, deadline: float) 
     return summary
 
 
-def summarized(table: pa.Table) -> Summary:
+def summarized(table: pa.Table) -> SweepSummary:
     """Returns the counts of a table of results."""
     stopped = Counter(why for reasons in table["stopped"].to_pylist() for why in reasons)
     runs, losses = (pc.sum(table[name]).as_py() for name in ("num_runs", OUTCOMES[LOST]))
-    return Summary(table.num_rows, runs, losses, dict(stopped))
+    return SweepSummary(table.num_rows, runs, losses, dict(stopped))

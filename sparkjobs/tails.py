@@ -53,9 +53,9 @@ def tail_of(model: Model, point: GridPoint, run: RunSettings, most_transitions: 
     """Returns the tail of a point: the one that this process used last, or solved now."""
     key = f"{point.point_id}-{run.method}-{run.relative_precision!r}-{most_transitions}-{enough!r}"
     if key not in _LATEST:
-        solved = method.known(model, point.point, run, most_transitions, method.HEAD_BYTES, None, enough)
+        solved = method.known_head(model, point.point, run, most_transitions, method.HEAD_BYTES, None, enough)
         exits = solved.exits if solved else None
-        head = heads.record(model, solved, most_transitions)
+        head = heads.head_record(model, solved, most_transitions)
         _LATEST.clear()
         _LATEST[key] = Tail(head, from_exits(pack(model, [point.point]), exits) if exits else None)
     return _LATEST[key]

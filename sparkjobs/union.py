@@ -11,13 +11,13 @@ import pyarrow.compute as pc
 from rich.console import Console
 
 from quorisk.analysis.experiment.config import Experiment
-from quorisk.analysis.experiment.scenarios import Event
+from quorisk.analysis.experiment.scenarios import ScenarioEvent
 from quorisk.analysis.results import provenance
 from quorisk.kernels.errors import ConfigError
 from quorisk.sparkjobs import folder, screen, session, spark_conf
-from quorisk.sparkjobs.draw import draw
+from quorisk.sparkjobs.draw import draw_report
 from quorisk.sparkjobs.merge import merge
-from quorisk.sparkjobs.sweep import Summary, summarized
+from quorisk.sparkjobs.sweep import SweepSummary, summarized
 
 JUDGED = tuple(
     f"run.{name}"
@@ -29,7 +29,7 @@ JUDGED = tuple(
 """Keys in which experiments must agree, as one report judges all their results and shows all their rates."""
 
 
-def union(sources: Sequence[Path], out: Path, console: Console) -> Summary:
+def union(sources: Sequence[Path], out: Path, console: Console) -> SweepSummary:
     """Merges the results in folders that sweeps (or merges) left; leaves tables, figures and a report in `out`.
 
     A point may be in one folder or in several, with run ranges that lie end to end. Raises ConfigError naming what
@@ -42,7 +42,7 @@ def union(sources: Sequence[Path], out: Path, console: Console) -> Summary:
             raise ConfigError(f"{source}: {different}")
         _check_years(sources[0], experiments[0], source, experiment)
     folder.check_free(out)
-    spark_conf.checked(None, ())
+    spark_conf.checked_settings(None, ())
     tables = [_rows(source, experiment) for source, experiment in zip(sources, experiments, strict=True)]
     for source, table in zip(sources[1:], tables[1:], strict=True):
         _check_alike(sources[0], tables[0], source, table)
@@ -51,20 +51,20 @@ def union(sources: Sequence[Path], out: Path, console: Console) -> Summary:
     with folder.taken(out), ThreadPoolExecutor(1) as pool:
         folder.check_free(out)  # another process may have left results until just now
         table = _merged(rows, out, pool)
-        folder.keep(out, experiments[0], folder.merged(sources))
+        folder.keep_experiment(out, experiments[0], folder.merged(sources))
         folder.append(out / folder.TASKS, [row | {"attempt": 0, "host": ""} for row in table.to_pylist()])
         folder.write_results(out, table)
         with console.status("drawing"):
-            texts = "\n".join(f"# {source}\n{provenance.text(source)}" for source in sources)
-            drawn = draw(table, experiments, texts, out, command)
-    screen.show(drawn.frame, drawn.words, console)
+            texts = "\n".join(f"# {source}\n{provenance.experiment_text(source)}" for source in sources)
+            drawn = draw_report(table, experiments, texts, out, command)
+    screen.print_results(drawn.frame, drawn.words, console)
     console.print(f"report: {out / folder.REPORT}", soft_wrap=True, markup=False)
     return summarized(table)
 
 
 def _check_years(first: Path, theirs: Experiment, source: Path, ours: Experiment) -> None:
     """Raises ConfigError unless scenarios happen equally often, of which one report adds up losses a year."""
-    for name, key in product(dict.fromkeys([*theirs.scenarios, *ours.scenarios]), Event._fields):
+    for name, key in product(dict.fromkeys([*theirs.scenarios, *ours.scenarios]), ScenarioEvent._fields):
         before, now = (
             repr(getattr(each.scenarios[name], key)).removesuffix(".0") if name in each.scenarios else "missing"
             for each in (theirs, ours)
@@ -76,7 +76,7 @@ def _check_years(first: Path, theirs: Experiment, source: Path, ours: Experiment
 def _experiment(source: Path) -> Experiment:
     if not (source / folder.RESULTS).exists():
         raise ConfigError(f"{source}: has no results; `quorisk run --resume` finishes the sweep")
-    return provenance.load(source)
+    return provenance.experiment_of_folder(source)
 
 
 def _rows(source: Path, experiment: Experiment) -> pa.Table:

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from quorisk.analysis.cluster import answer
 from quorisk.analysis.exact.exact import exact
-from quorisk.analysis.experiment.cluster import keys as cluster_keys
+from quorisk.analysis.experiment.cluster import cluster_keys
 from quorisk.analysis.experiment.config import load
 from quorisk.command import app
 from quorisk.command import main as _  # noqa: F401  # the verbs
@@ -106,7 +106,7 @@ def test_what_a_cluster_of_kafka_loses_is_what_the_page_says():
     page = (ROOT / "docs" / "kafka.md").read_text()
     given = load(ROOT / "configs" / "kafka_cluster.toml")
     flushed = given.changed("flush_every_message=true", "rates.broker_flushes=1 / s")
-    for each in (*answer.designs(given), *answer.designs(flushed)):
+    for each in (*answer.placed_designs(given), *answer.placed_designs(flushed)):
         losses = answer.answer(each, answer.effort_of(given, 1)).losses
         p_any, sizes = losses.p_any, [numbers.in_full(losses.in_entries[name].value) for name in ("p50", "p99")]
         said = f"| {numbers.plain(p_any.value)} {numbers.span(p_any.low, p_any.high)} | "

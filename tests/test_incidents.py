@@ -17,7 +17,7 @@ from tests.support import ROOT
 MEMORY = 12 << 20
 TO_PROVE = {"kafka_isr_of_one": 48 << 20}
 """Memory in which the search of all states proves that what prevented it does."""
-QUICK, NAMES = "bookkeeper_wiped_bookie_says_no", incidents.names()
+QUICK, NAMES = "bookkeeper_wiped_bookie_says_no", incidents.incident_names()
 """Whose counterexample the short tests find, and all."""
 SEEDS = {"kafka_zombie_leader": "run.seed=7"}
 """Of runs that soon show what one in half a million does."""
@@ -50,7 +50,7 @@ def test_an_incident_is_found_as_it_was_and_not_with_what_prevented_it(name):
     assert again.proved or name not in TO_PROVE
 
 
-@pytest.mark.parametrize("name", incidents.names())
+@pytest.mark.parametrize("name", incidents.incident_names())
 def test_a_probability_has_a_source_or_is_assumed(name):
     """Where the file itself gives a rate or how often something happens, a comment says from where."""
     text = incidents.file_of(name).read_text()
@@ -60,7 +60,7 @@ def test_a_probability_has_a_source_or_is_assumed(name):
     assert loaded(name).profile or "broker_crash" in text
 
 
-@pytest.mark.parametrize("name", incidents.names())
+@pytest.mark.parametrize("name", incidents.incident_names())
 def test_the_page_tells_it_with_its_diagram_and_figures(name):
     incident = loaded(name).tables["incident"]
     assert f"## {incident.title}\n" in PAGE
@@ -77,7 +77,7 @@ def test_the_page_tells_it_with_its_diagram_and_figures(name):
 def test_the_verb_lists_and_tells():
     listed = CliRunner().invoke(app.app, ["incidents"])
     assert listed.exit_code == 0
-    assert all(name in listed.output for name in incidents.names())
+    assert all(name in listed.output for name in incidents.incident_names())
     told = CliRunner().invoke(app.app, ["incidents", "kafka_last_replica_standing"])
     assert told.exit_code == 0
     assert "How the model does it" in told.output

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from quorisk.sparkjobs.archive import packed
+from quorisk.sparkjobs.archive import package_archive
 from tests.support import ROOT, SMALL_FILE
 
 FOLDERS = ("kernels", "analysis", "sparkjobs", "plots", "say", "tests")
@@ -64,13 +64,13 @@ def test_files_older_than_what_archives_can_say_travel_as_well(tmp_path, monkeyp
     (root / "__init__.py").touch()
     os.utime(root / "__init__.py", (0, 0))
     monkeypatch.setattr("quorisk.__file__", str(root / "__init__.py"))
-    assert zipfile.ZipFile(packed(tmp_path)).namelist()[0] == "quorisk/__init__.py"
+    assert zipfile.ZipFile(package_archive(tmp_path)).namelist()[0] == "quorisk/__init__.py"
 
 
 def test_what_travels_to_executors_is_all_that_a_task_needs(tmp_path):
     """The archive alone, without this repository, runs a job."""
     folder = tmp_path / "executor"
-    subprocess.run([sys.executable, "-m", "zipfile", "-e", str(packed(tmp_path)), str(folder)], check=True)
+    subprocess.run([sys.executable, "-m", "zipfile", "-e", str(package_archive(tmp_path)), str(folder)], check=True)
     program = f"""
 import sys
 import zipfile

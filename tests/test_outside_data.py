@@ -29,7 +29,7 @@ from quorisk.command import show_rates
 from quorisk.kernels import keeping
 from quorisk.kernels.errors import ConfigError, QuoriskError
 from quorisk.sparkjobs import rates as from_data
-from quorisk.sparkjobs.rates import Asked, rates
+from quorisk.sparkjobs.rates import Asked, rates_from_data
 from tests.analysis.rates import stats
 from tests.validation import damaged_files
 
@@ -49,7 +49,7 @@ anything = st.recursive(scalars, lambda inner: st.lists(inner, max_size=3) | st.
 @pytest.fixture(scope="module", autouse=True)
 def read_once():
     """Profiles that are built in are read once, which would take most of the time."""
-    find, there = profiles.find, {}
+    find, there = profiles.find_profile, {}
 
     def find_once(name, folder, within=()):
         if name == "made" or not isinstance(name, str):
@@ -59,7 +59,7 @@ def read_once():
         return there[name]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(profiles, "find", find_once)
+        patch.setattr(profiles, "find_profile", find_once)
         defaults = from_data._defaults(find("kafka_kraft", Path()))
         patch.setattr(from_data, "_defaults", lambda base: defaults)
         yield
@@ -73,7 +73,7 @@ def check(path: Path, **asked: object) -> None:
     """Reads a file; whatever is found has to be sound, and to make a profile that is read again."""
     refused, found = "", None
     try:
-        found = rates(Asked([path], profile="kafka_kraft", **asked))  # type: ignore[arg-type]
+        found = rates_from_data(Asked([path], profile="kafka_kraft", **asked))  # type: ignore[arg-type]
     except ConfigError as error:
         refused = str(error)
     assert is_one_line(refused)
@@ -88,11 +88,13 @@ def check(path: Path, **asked: object) -> None:
         )
         assert not each.observed.kind.in_trials or each.observed.events <= each.observed.exposure
     assert all(0 <= row["p5"] <= row["median"] <= row["p95"] for row in answer.rows(found))
-    show_rates.rates(found, Console(file=io.StringIO(), width=100))
+    show_rates.print_rates(found, Console(file=io.StringIO(), width=100))
     made = path.parent / "profiles" / "made.toml"
     made.parent.mkdir(exist_ok=True)
-    made.write_text(profile.written(found, f"quorisk rates {path.name}", date(2026, 1, 1)), "utf-8")
-    assert profiles.find("made", path.parent).figures.keys() >= {each.key for each in found.findings if each.key}
+    made.write_text(profile.profile_text(found, f"quorisk rates {path.name}", date(2026, 1, 1)), "utf-8")
+    assert profiles.find_profile("made", path.parent).figures.keys() >= {
+        each.key for each in found.findings if each.key
+    }
 
 
 @st.composite
@@ -228,7 +230,7 @@ def test_experiment_files(tmp_path, text, seed):
 def results(tmp_path_factory):
     """A table of results without a row: what a seal guards is the whole file."""
     path = tmp_path_factory.mktemp("results") / "results.parquet"
-    sealed.write(schema.SCHEMA.empty_table(), path)
+    sealed.write_sealed(schema.SCHEMA.empty_table(), path)
     return path.read_bytes()
 
 
@@ -240,7 +242,7 @@ def test_results(tmp_path, results, data):
     path.write_bytes(whole := data.draw(damaged(results)))
     refused = ""
     try:
-        sealed.read(path, schema.SCHEMA)
+        sealed.read_sealed(path, schema.SCHEMA)
     except QuoriskError as error:
         refused = str(error)
     assert bool(refused) == (whole != results)
@@ -261,4 +263,4 @@ def test_caches(tmp_path, data, content):
 def test_statistics_that_are_whole_are_read(tmp_path):
     """What the other tests damage counts if it is not."""
     path = stats.write(tmp_path / "x.csv", [stats.row("2025-01-01", "a")])
-    assert rates(Asked([path], "kafka_kraft")).findings
+    assert rates_from_data(Asked([path], "kafka_kraft")).findings

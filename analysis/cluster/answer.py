@@ -6,14 +6,14 @@ from typing import Any, NamedTuple
 
 from quorisk.analysis.cluster.availability import Availability, Restarts, Writers, availability
 from quorisk.analysis.cluster.certified import PRECISION, DrawPlan, certified
-from quorisk.analysis.cluster.figures import Figure, Losses, Size
-from quorisk.analysis.cluster.sampled import sampled
+from quorisk.analysis.cluster.figures import Losses, Size, YearFigure
+from quorisk.analysis.cluster.sampled import losses_of_years
 from quorisk.analysis.cluster.unflushed import Tails, with_unflushed
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.placed import Placed
 from quorisk.analysis.experiment.scenarios import Scenario
 from quorisk.kernels.cluster.setting import Cluster, Thin
-from quorisk.kernels.cluster.years import Tally, simulate
+from quorisk.kernels.cluster.years import YearsTally, simulate_years
 from quorisk.kernels.errors import ConfigError
 from quorisk.say.numbers import plain
 from quorisk.say.quantities import YEAR_S
@@ -41,7 +41,7 @@ class Effort(NamedTuple):
     """Half-width of an interval, relative to its figure, that the draws of strata aim at."""
 
 
-class Answer(NamedTuple):
+class ClusterAnswer(NamedTuple):
     """Losses of a design on its cluster, and times when the cluster cannot be used."""
 
     design: Mapping[str, Any]
@@ -57,7 +57,7 @@ class Answer(NamedTuple):
     assumptions: tuple[str, ...]
 
 
-def designs(experiment: Experiment) -> tuple[Placed, ...]:
+def placed_designs(experiment: Experiment) -> tuple[Placed, ...]:
     """Returns the designs of an experiment on their clusters. Raises ConfigError if it says nothing of one."""
     if not experiment.clusters:
         raise ConfigError(f"{experiment.path}: [cluster]: missing; see docs/cluster.md")
@@ -102,7 +102,9 @@ def effort_of(experiment: Experiment, threads: int) -> Effort:
     return Effort(run.runs, run.first_run, run.seed, run.confidence, run.method, threads)
 
 
-def answers(placed: Sequence[Placed], effort: Effort, progress: Callable[[int], None] | None = None) -> list[Answer]:
+def answers(
+    placed: Sequence[Placed], effort: Effort, progress: Callable[[int], None] | None = None
+) -> list[ClusterAnswer]:
     """Returns the answers about designs on their clusters.
 
     `progress` is called with the number of years that have ended; a design that needs none counts as `effort.years`.
@@ -115,7 +117,7 @@ def answers(placed: Sequence[Placed], effort: Effort, progress: Callable[[int], 
     return found
 
 
-def answer(placed: Placed, effort: Effort, progress: Callable[[int], None] | None = None) -> Answer:
+def answer(placed: Placed, effort: Effort, progress: Callable[[int], None] | None = None) -> ClusterAnswer:
     """Returns the answer about a design on its cluster.
 
     Strata give rare losses, within bounds. Years are drawn where the chain of strata does not hold (nodes that age),
@@ -124,7 +126,9 @@ def answer(placed: Placed, effort: Effort, progress: Callable[[int], None] | Non
     """
     found, drawn = solved(placed, effort), None
     if wants_years(found, effort):
-        drawn = simulate(cluster_of(placed), effort.first_year, effort.years, effort.seed, effort.threads, progress)
+        drawn = simulate_years(
+            cluster_of(placed), effort.first_year, effort.years, effort.seed, effort.threads, progress
+        )
     return from_losses(placed, effort, found, drawn)
 
 
@@ -146,7 +150,7 @@ def wants_years(found: Losses | None, effort: Effort) -> bool:
     return found is None or (effort.method == "auto" and _is_open(found))
 
 
-def from_losses(placed: Placed, effort: Effort, found: Losses | None, drawn: Tally | None) -> Answer:
+def from_losses(placed: Placed, effort: Effort, found: Losses | None, drawn: YearsTally | None) -> ClusterAnswer:
     """Returns the answer about a design from its losses `found` by strata and the years `drawn`.
 
     Raises ValueError if both are None.
@@ -156,7 +160,7 @@ def from_losses(placed: Placed, effort: Effort, found: Losses | None, drawn: Tal
     if tails.incidents:
         calm = _calm(placed, effort, tails)
         found = with_unflushed(found, calm, tails, cluster, effort.confidence)
-    return Answer(
+    return ClusterAnswer(
         placed.varied,
         found,
         availability_of(placed),
@@ -174,10 +178,10 @@ def availability_of(placed: Placed) -> Availability:
     return availability(placed.cluster, restarts, placed.ack_quorum, Writers(needs, *waits) if needs else None)
 
 
-def _of_copies(placed: Placed, effort: Effort, found: Losses | None, drawn: Tally | None) -> Losses:
+def _of_copies(placed: Placed, effort: Effort, found: Losses | None, drawn: YearsTally | None) -> Losses:
     """Losses of copies, from strata and drawn years together."""
     if drawn:
-        seen = sampled(cluster_of(placed), drawn, effort.confidence)
+        seen = losses_of_years(cluster_of(placed), drawn, effort.confidence)
         found = _narrower(found, seen) if found else seen
     if found is None:
         raise ValueError("neither strata nor years tell anything")
@@ -191,7 +195,7 @@ def _calm(placed: Placed, effort: Effort, tails: Tails) -> Losses:
     found = solved(calm, effort)
     if wants_years(found, effort):
         years = min(effort.years, Effort().years)
-        drawn = simulate(cluster_of(calm), effort.first_year, years, effort.seed, effort.threads)
+        drawn = simulate_years(cluster_of(calm), effort.first_year, years, effort.seed, effort.threads)
     return _of_copies(calm, effort, found, drawn)
 
 
@@ -200,7 +204,7 @@ def _is_open(found: Losses) -> bool:
     return found.incidents.value > SELDOM and any(_width(figure) > WIDE * figure.value for figure in figures)
 
 
-def _width(figure: Figure) -> float:
+def _width(figure: YearFigure) -> float:
     return figure.high - figure.low
 
 
@@ -208,7 +212,7 @@ def _narrower(found: Losses, drawn: Losses) -> Losses:
     """Figures by strata, replaced by those of years where strata are wide and years narrower. Sizes and causes of
     incidents have the same source as their rate, so that they add up to it."""
 
-    def narrower(one: Figure, other: Figure) -> Figure:
+    def narrower(one: YearFigure, other: YearFigure) -> YearFigure:
         return other if _width(one) > WIDE * one.value and _width(other) < _width(one) else one
 
     incidents = narrower(found.incidents, drawn.incidents)
@@ -256,7 +260,7 @@ def _of_thin(thin: Sequence[Thin]) -> Iterator[str]:
         )
 
 
-def row(found: Answer) -> dict[str, Any]:
+def main_figures(found: ClusterAnswer) -> dict[str, Any]:
     """Returns the main figures of a design by name, as a line of a table."""
     losses = found.losses
     figures = {"p_any": losses.p_any, "incidents": losses.incidents, "entries": losses.entries}
@@ -268,12 +272,12 @@ def row(found: Answer) -> dict[str, Any]:
     return {**found.design, **ends, **{name: size.value for name, size in losses.in_entries.items()}}
 
 
-def as_json(found: Sequence[Answer]) -> dict[str, Any]:
+def as_json(found: Sequence[ClusterAnswer]) -> dict[str, Any]:
     """Returns an object for `json.dumps`: the answer itself if it is the only one, else a list of `designs`."""
     return _as_json(found[0]) if len(found) == 1 else {"designs": [_as_json(each) for each in found]}
 
 
-def _as_json(found: Answer) -> dict[str, Any]:
+def _as_json(found: ClusterAnswer) -> dict[str, Any]:
     """See docs/cluster.md."""
     losses = found.losses
     between = {end: 1.0 / rate if rate > 0.0 else None for end, rate in _turned(losses.incidents).items()}
@@ -301,11 +305,11 @@ def _as_json(found: Answer) -> dict[str, Any]:
     }
 
 
-def _probability(figure: Figure) -> dict[str, Any]:
+def _probability(figure: YearFigure) -> dict[str, Any]:
     return {"p": figure.value, "low": figure.low, "high": figure.high, "method": figure.method}
 
 
-def _turned(figure: Figure) -> dict[str, float]:
+def _turned(figure: YearFigure) -> dict[str, float]:
     """A rate's interval with its ends swapped: their reciprocals are the interval of the time between."""
     return {"value": figure.value, "low": figure.high, "high": figure.low}
 
@@ -315,7 +319,7 @@ def _sizes(sizes: Mapping[str, Size]) -> dict[str, Any]:
     return {name: size.value for name, size in sizes.items()} | {"intervals": intervals}
 
 
-def _in_bytes(found: Answer) -> dict[str, Any]:
+def _in_bytes(found: ClusterAnswer) -> dict[str, Any]:
     """Losses in bytes, in all and for each stored petabyte; empty if the size of entries is unknown."""
     if not found.entry_bytes or not found.stored_bytes:
         return {}

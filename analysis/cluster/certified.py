@@ -4,14 +4,14 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from quorisk.analysis.cluster.figures import Cause, Figure, Losses
-from quorisk.analysis.cluster.hazard import IncidentRates, p_any
+from quorisk.analysis.cluster.figures import Cause, Losses, YearFigure
+from quorisk.analysis.cluster.hazard import IncidentRates, p_any_in_years
 from quorisk.analysis.cluster.sizes import at_least, of_both, units_of
 from quorisk.analysis.statistics.intervals import bernstein
 from quorisk.kernels.cluster.bounds import ENTRIES, INCIDENTS
 from quorisk.kernels.cluster.draws import SHARES
 from quorisk.kernels.cluster.setting import AFTER, SINGLES, Cluster
-from quorisk.kernels.cluster.shares import LATE, NOT_FIRST, SHARE, SHARE_SQUARED, Shares, draw
+from quorisk.kernels.cluster.shares import LATE, NOT_FIRST, SHARE, SHARE_SQUARED, Shares, draw_shares
 from quorisk.kernels.cluster.sizes import IN_ENTRIES, Sizes, no_sizes
 from quorisk.kernels.cluster.strata import Row, Strata, strata
 
@@ -55,8 +55,8 @@ def certified(cluster: Cluster, confidence: float, draws: DrawPlan) -> Losses:
     every = _figure(incidents[:3])
     in_entries, in_ledgers = of_both(*sizes, units_of(cluster), independent, confidence)
     return Losses(
-        _figure(p_any(rates)),
-        _figure(p_any(rates, 10.0)),
+        _figure(p_any_in_years(rates)),
+        _figure(p_any_in_years(rates, 10.0)),
         every,
         _figure(entries[:3]),
         in_entries,
@@ -68,9 +68,9 @@ def certified(cluster: Cluster, confidence: float, draws: DrawPlan) -> Losses:
     )
 
 
-def any_loss(cluster: Cluster, confidence: float, draws: DrawPlan) -> Figure:
+def any_loss(cluster: Cluster, confidence: float, draws: DrawPlan) -> YearFigure:
     """Returns P(anything is lost in a year) alone."""
-    return _figure(p_any(_any_loss(cluster, (1.0 + confidence) / 2.0, draws)[-1]))
+    return _figure(p_any_in_years(_any_loss(cluster, (1.0 + confidence) / 2.0, draws)[-1]))
 
 
 def _any_loss(cluster: Cluster, confidence: float, draws: DrawPlan) -> tuple[Rate, Shares, IncidentRates]:
@@ -79,16 +79,16 @@ def _any_loss(cluster: Cluster, confidence: float, draws: DrawPlan) -> tuple[Rat
     return incidents, solved, _with_first(incidents, solved, confidence)
 
 
-def _figure(ends: Sequence[float]) -> Figure:
+def _figure(ends: Sequence[float]) -> YearFigure:
     value, low, high = ends
-    return Figure(float(value), float(low), float(high), METHOD)
+    return YearFigure(float(value), float(low), float(high), METHOD)
 
 
 def _rate(cluster: Cluster, what: str, confidence: float, draws: DrawPlan, purpose: int) -> Rate:
     found = strata(cluster, what)
-    pilot = draw(cluster, found, what, False, draws.pilot, draws.seed, purpose, draws.threads, draws.progress)
+    pilot = draw_shares(cluster, found, what, False, draws.pilot, draws.seed, purpose, draws.threads, draws.progress)
     num = _needed(found, pilot, draws)
-    sampled = draw(cluster, found, what, False, num, draws.seed, purpose + 1, draws.threads, draws.progress)
+    sampled = draw_shares(cluster, found, what, False, num, draws.seed, purpose + 1, draws.threads, draws.progress)
     value, low, high, off = found.solved, 0.0, 0.0, found.off
     if num:
         low, high = _ends(sampled, SHARE, confidence)
@@ -123,7 +123,7 @@ def _again(cluster: Cluster, found: Strata, draws: DrawPlan, purpose: int) -> Sh
     """Draws of the strata that are solved: for how much is lost, and whether it is the first time."""
     whole = sum(row.weight * row.bound for row in found.rows if not math.isnan(row.value))
     num = _within(10.0 / draws.precision * whole / found.solved, draws) if found.solved else 0
-    return draw(cluster, found, INCIDENTS, True, num, draws.seed, purpose, draws.threads, draws.progress)
+    return draw_shares(cluster, found, INCIDENTS, True, num, draws.seed, purpose, draws.threads, draws.progress)
 
 
 def _with_first(incidents: Rate, solved: Shares, confidence: float) -> IncidentRates:

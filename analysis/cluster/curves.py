@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def at_least(experiment: Experiment, names: dict[Key, str]) -> "pd.DataFrame":
+def curve_rows(experiment: Experiment, names: dict[Key, str]) -> "pd.DataFrame":
     """Returns the incidents a year with at least `entries` lost: `design`, `entries`, `per_year`, `low`, `high`."""
     import pandas as pd
 

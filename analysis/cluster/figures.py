@@ -14,7 +14,7 @@ PLACED = "placed_"
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 
 
-class Figure(NamedTuple):
+class YearFigure(NamedTuple):
     """A number a year, or a probability."""
 
     value: float
@@ -22,9 +22,9 @@ class Figure(NamedTuple):
     high: float
     method: str
 
-    def times(self, factor: float) -> "Figure":
+    def times(self, factor: float) -> "YearFigure":
         """Returns the figure multiplied by `factor`."""
-        return Figure(factor * self.value, factor * self.low, factor * self.high, self.method)
+        return YearFigure(factor * self.value, factor * self.low, factor * self.high, self.method)
 
 
 class Size(NamedTuple):
@@ -38,7 +38,7 @@ class Size(NamedTuple):
 class Cause(NamedTuple):
     """Incidents that are due to one cause."""
 
-    incidents: Figure
+    incidents: YearFigure
     """Incidents a year."""
     share: float
     """Fraction of all incidents."""
@@ -47,12 +47,12 @@ class Cause(NamedTuple):
 class Losses(NamedTuple):
     """Losses of a cluster, by strata or by years."""
 
-    p_any: Figure
+    p_any: YearFigure
     """P(anything is lost in a year)."""
-    p_any_in_ten_years: Figure
-    incidents: Figure
+    p_any_in_ten_years: YearFigure
+    incidents: YearFigure
     """Incidents a year."""
-    entries: Figure
+    entries: YearFigure
     """Expected number of entries lost a year."""
     in_entries: Mapping[str, Size]
     """Sizes of incidents in entries, by the names in QUANTILES; empty if nothing is known of them."""

@@ -34,7 +34,7 @@ class IncidentRates(NamedTuple):
     """Bound of the rate at which these are wrong: see `kernels.cluster.history.seen_late`."""
 
 
-def p_any(rates: IncidentRates, years: float = 1.0) -> tuple[float, float, float]:
+def p_any_in_years(rates: IncidentRates, years: float = 1.0) -> tuple[float, float, float]:
     """Returns P(at least one incident in `years` years): estimate, low and high.
 
     Where no useful bound exists, low is 0, and high is the expected number of incidents, at most 1.

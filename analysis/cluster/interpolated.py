@@ -18,7 +18,15 @@ from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.placed import EVENTS, TABLE, Placed
 from quorisk.analysis.rates.draws import draw_named
 from quorisk.analysis.rates.reweighted import NUM_DRAWS
-from quorisk.analysis.statistics.uncertainty import LEVELS, Allowed, Design, Draws, Figure, bent, log_variance_shares
+from quorisk.analysis.statistics.uncertainty import (
+    LEVELS,
+    Allowed,
+    DrawnLosses,
+    Draws,
+    Figure,
+    bent,
+    log_variance_shares,
+)
 from quorisk.kernels.cluster.bounds import INCIDENTS
 from quorisk.kernels.cluster.setting import Cluster
 from quorisk.kernels.cluster.strata import strata
@@ -43,7 +51,7 @@ _SURELY = 1e-18
 _ALMOST = 1.0 - 1e-16
 
 
-def known(
+def losses_on_clusters(
     experiment: Experiment,
     placed: Sequence[Placed],
     num_draws: int = NUM_DRAWS,
@@ -57,7 +65,7 @@ def known(
         return None
     draws, effort = draw_named(tuple(of), max(_FINE, num_draws)), effort_of(experiment, num_cores())
     rows = _MOST_ROWS // len(placed)
-    told: list[Design | None] = []
+    told: list[DrawnLosses | None] = []
     for each in side_by_side(lambda each: _design(each, effort, of, draws, num_draws, rows), placed, effort.threads):
         told.append(each._replace(values=each.values[:num_draws]) if each else None)
         if tell:
@@ -110,7 +118,7 @@ def _p_any(cluster: Cluster, effort: Effort) -> float:
 
 def _design(
     placed: Placed, effort: Effort, of: dict[str, Figure], draws: Draws, num_draws: int, most_rows: int
-) -> Design | None:
+) -> DrawnLosses | None:
     if _hazard(placed, effort) <= _SURELY:
         return None
     num_rows = max(1, len(strata(cluster_of(placed), INCIDENTS).rows))
@@ -129,7 +137,7 @@ def _design(
     low, middle, high = (float(each) for each in np.quantile(hazards, (LEVELS[0], 0.5, LEVELS[1])))
     powers = dict(zip(of, (moved / far).tolist(), strict=True))
     of_known = {name: figure.known for name, figure in of.items()}
-    return Design(
+    return DrawnLosses(
         values=-np.expm1(-hazards),
         median=-math.expm1(-middle),
         low=-math.expm1(-low / factor),

@@ -12,16 +12,16 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from quorisk.analysis.cluster import sampled
-from quorisk.analysis.cluster.answer import Answer, Effort, answer, cluster_of, designs, effort_of
+from quorisk.analysis.cluster.answer import ClusterAnswer, Effort, answer, cluster_of, effort_of, placed_designs
 from quorisk.analysis.cluster.certified import PRECISION, DrawPlan, any_loss
-from quorisk.analysis.cluster.figures import BY_CAUSE, COLUMNS, ENDS, PLACED, Figure
+from quorisk.analysis.cluster.figures import BY_CAUSE, COLUMNS, ENDS, PLACED, YearFigure
 from quorisk.analysis.estimate import rare
 from quorisk.analysis.estimate.method import FEW_RUNS
-from quorisk.analysis.experiment.cluster import place
+from quorisk.analysis.experiment.cluster import place_design
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.grid import GridPoint, by_design
 from quorisk.analysis.experiment.placed import PLACEMENT, Placed, is_circumstance
-from quorisk.analysis.experiment.scenarios import SCENARIO, Event
+from quorisk.analysis.experiment.scenarios import SCENARIO, ScenarioEvent
 from quorisk.kernels.cluster.setting import PLACEMENTS, RANDOM
 from quorisk.kernels.cores import num_cores, side_by_side
 from quorisk.kernels.errors import ConfigError
@@ -52,7 +52,7 @@ def worst_clusters(experiment: Experiment, precision: float = PRECISION) -> dict
     is highest. Raises ConfigError if its losses cannot be computed.
     """
     found = defaultdict[Key, list[Placed]](list)
-    for placed in designs(experiment):
+    for placed in placed_designs(experiment):
         found[placed.design].append(placed)
     several = [each for every in found.values() for each in every if len(every) > 1]
     effort = quick_effort(experiment, precision)
@@ -61,7 +61,7 @@ def worst_clusters(experiment: Experiment, precision: float = PRECISION) -> dict
     return {design: max(every, key=lambda each: high.get(id(each), 0.0)) for design, every in found.items()}
 
 
-def solved_clusters(experiment: Experiment) -> Iterator[tuple[Key, Answer]]:
+def solved_clusters(experiment: Experiment) -> Iterator[tuple[Key, ClusterAnswer]]:
     """Yields each design with the answer about its cluster, as soon as that is known. Raises ConfigError."""
     found, effort = worst_clusters(experiment), quick_effort(experiment)
     yield from zip(found, side_by_side(partial(answer_of, effort=effort), found.values(), effort.threads), strict=True)
@@ -77,13 +77,13 @@ def quick_effort(experiment: Experiment, precision: float = PRECISION) -> Effort
 _answer = lru_cache(maxsize=4096)(answer)
 
 
-def answer_of(placed: Placed, effort: Effort) -> Answer:
+def answer_of(placed: Placed, effort: Effort) -> ClusterAnswer:
     """Returns the answer about a design on its cluster. It is needed for each table, figure and break-even point, and
     computed once."""
     return _answer(placed._replace(varied=(), source=None), effort)._replace(design=placed.varied)  # type: ignore[arg-type]
 
 
-def p_any_of(placed: Placed, effort: Effort) -> Figure:
+def p_any_of(placed: Placed, effort: Effort) -> YearFigure:
     """Returns P(any loss in a year) alone, as `answer_of` says it: in half the time where strata tell all of it."""
     if placed.cluster.is_ageing or effort.method == "count" or placed.unflushed:
         return answer_of(placed, effort).losses.p_any
@@ -112,7 +112,7 @@ def with_cluster(frame: "pd.DataFrame", experiment: Experiment, precision: float
     if not set(frame["point_id"]) <= set(design_of):
         return frame  # merged from other sweeps, whose clusters may be others
     effort, found = quick_effort(experiment, precision), worst_clusters(experiment, precision)
-    told = {design: columns(each) for design, each in _told(found, answer_of, effort).items()}
+    told = {design: cluster_columns(each) for design, each in _told(found, answer_of, effort).items()}
     rows = [told[design_of[point_id]] for point_id in frame["point_id"]]
     names = dict.fromkeys(name for row in rows for name in row)
     frame = frame.assign(**{name: [row.get(name, 0.0) for row in rows] for name in names})
@@ -164,12 +164,12 @@ def _with(placed: Placed, placement: str) -> Placed | None:
     assert placed.source is not None
     protocol, values, is_physical, _ = placed.source
     with suppress(ConfigError):
-        other = place(protocol, {**dict(values), PLACEMENT: placement}, placed.varied, is_physical)
+        other = place_design(protocol, {**dict(values), PLACEMENT: placement}, placed.varied, is_physical)
         return None if other.refused else other
     return None
 
 
-def events(experiment: Experiment) -> dict[str, Event]:
+def events_by_point(experiment: Experiment) -> dict[str, ScenarioEvent]:
     """Returns the event of each point's scenario, by point id; on the worst cluster of its design, if the file has
     one."""
     clusters = worst_clusters(experiment) if experiment.clusters and experiment.scenarios else {}
@@ -188,7 +188,7 @@ def enough_of(experiment: Experiment, found: Mapping[str, Mapping[str, float]]) 
         return {}
     clusters = worst_clusters(experiment) if experiment.clusters else {}
     answers = _told(clusters, answer_of, quick_effort(experiment))
-    widths, happening = dict[str, float](), events(experiment)
+    widths, happening = dict[str, float](), events_by_point(experiment)
     for design, points in by_design(experiment.points).items():
         weighed = [each for each in points if not is_replaced(experiment, each.scenario)]
         per_year = {each.point_id: happening[each.point_id].objects for each in weighed}
@@ -219,7 +219,7 @@ def surely_with_head(experiment: Experiment) -> list[GridPoint]:
     return [each for each in points if rare.applies(each.point, run)]
 
 
-def columns(found: Answer) -> dict[str, Any]:
+def cluster_columns(found: ClusterAnswer) -> dict[str, Any]:
     """Returns the values that `with_cluster` adds for a design, by column."""
     losses = found.losses
     figures = dict(zip(COLUMNS, (losses.p_any, losses.incidents, losses.entries), strict=True))

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from quorisk.kernels.cluster.setting import VERSION, Cluster, Event, Thin
-from quorisk.kernels.cluster.years import Tally, no_years
+from quorisk.kernels.cluster.years import YearsTally, no_years
 from quorisk.kernels.errors import ResultError
 
 _BIN = pa.struct({"what": pa.int64(), "bin": pa.int64(), "weight": pa.int64(), "largest": pa.float64()})
@@ -35,7 +35,7 @@ SCHEMA = pa.schema(
 `kernels.cluster.years`; of `sizes` bins that are empty are left out."""
 
 
-def canonical_parameters(cluster: Cluster) -> str:
+def canonical_cluster(cluster: Cluster) -> str:
     """Returns all that a cluster's years depend on as JSON: keys sorted, no white space, floats as they are. Disks are
     left out where nodes have one that is not lost alone: rows from before there were any are of the same cluster."""
     fields = cluster._asdict()
@@ -49,9 +49,9 @@ def cluster_id(parameters: str, version: int = VERSION) -> str:
     return hashlib.sha256(f'{{"parameters":{parameters},"version":{version}}}'.encode()).hexdigest()
 
 
-def row(cluster: Cluster, seed: int, first_year: int, tally: Tally) -> dict[str, Any]:
+def row_of_years(cluster: Cluster, seed: int, first_year: int, tally: YearsTally) -> dict[str, Any]:
     """Returns the row of a tally of the years from first_year on."""
-    parameters = canonical_parameters(cluster)
+    parameters = canonical_cluster(cluster)
     sizes = [
         {"what": what, "bin": place, "weight": int(tally.weight[what, place]), "largest": tally.largest[what, place]}
         for what, place in zip(*np.nonzero(tally.largest), strict=True)
@@ -68,11 +68,11 @@ def row(cluster: Cluster, seed: int, first_year: int, tally: Tally) -> dict[str,
     }
 
 
-def tally_of(one: Mapping[str, Any]) -> Tally:
+def tally_of(one: Mapping[str, Any]) -> YearsTally:
     """Returns the tally that a row holds. Raises ResultError if it contradicts itself."""
     if cluster_id(one["parameters"], one["version"]) != one["cluster_id"]:
         raise ResultError("cluster_id is not that of the parameters")
-    tally = no_years(cluster_of(one))
+    tally = no_years(cluster_of_row(one))
     if one["num_years"] < 1 or len(one["sums"]) != len(tally.sums) or min(one["sums"]) < 0:
         raise ResultError(f"years and sums of cluster {one['cluster_id'][:12]} cannot be right")
     for each in one["sizes"]:
@@ -81,7 +81,7 @@ def tally_of(one: Mapping[str, Any]) -> Tally:
     return tally._replace(years=one["num_years"], sums=tuple(map(int, one["sums"])))
 
 
-def merge(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def merge_years(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Returns a row for each cluster and seed. Raises ResultError if years of one overlap, or are missing between."""
 
     def identity(one: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -96,15 +96,15 @@ def merge(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
                 raise ResultError(
                     f"years of one cluster do not lie end to end: until {end}, from {after['first_year']}"
                 )
-        total = no_years(cluster_of(parts[0]))
+        total = no_years(cluster_of_row(parts[0]))
         for part in parts:
             total = total.plus(tally_of(part))
         first = parts[0]
-        merged.append(row(cluster_of(first), first["seed"], first["first_year"], total))
+        merged.append(row_of_years(cluster_of_row(first), first["seed"], first["first_year"], total))
     return merged
 
 
-def cluster_of(one: Mapping[str, Any]) -> Cluster:
+def cluster_of_row(one: Mapping[str, Any]) -> Cluster:
     """Returns the cluster that a row is of."""
     fields = json.loads(one["parameters"])
     thin, events = tuple(Thin(*each) for each in fields["thin"]), tuple(Event(*each) for each in fields["events"])

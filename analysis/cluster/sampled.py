@@ -1,16 +1,16 @@
 """Losses of a cluster from years drawn at random: for clusters that strata cannot solve, and for frequent losses."""
 
-from quorisk.analysis.cluster.figures import Cause, Figure, Losses
+from quorisk.analysis.cluster.figures import Cause, Losses, YearFigure
 from quorisk.analysis.cluster.sizes import at_least, of_both, units_of
 from quorisk.analysis.statistics.intervals import bernstein, sum_of_few
 from quorisk.kernels.cluster.setting import Cluster
 from quorisk.kernels.cluster.sizes import IN_ENTRIES
-from quorisk.kernels.cluster.years import ANY, BY_CAUSE, ENTRIES, INCIDENTS, UNIT, WEIGHT_UNIT, Tally
+from quorisk.kernels.cluster.years import ANY, BY_CAUSE, ENTRIES, INCIDENTS, UNIT, WEIGHT_UNIT, YearsTally
 
 METHOD = "sampled years"
 
 
-def sampled(cluster: Cluster, tally: Tally, confidence: float) -> Losses:
+def losses_of_years(cluster: Cluster, tally: YearsTally, confidence: float) -> Losses:
     """Returns the losses that years add up to. The interval of P(any) holds whatever its distribution; those of the
     means of incidents and entries take the largest that was drawn for the largest there is, and where nothing was lost
     what P(any) allows."""
@@ -23,10 +23,10 @@ def sampled(cluster: Cluster, tally: Tally, confidence: float) -> Losses:
     independent = seen / sums[INCIDENTS + 1] if sums[INCIDENTS + 1] else 0.0
     in_entries, in_ledgers = of_both(tally.weight, tally.largest, units_of(cluster), independent, confidence)
     by_cause = [_mean(tally, sums, BY_CAUSE + 2 * i, confidence, high) for i in range(len(cluster.causes))]
-    total, none = sum(figure.value for figure in by_cause) or 1.0, Figure(0.0, 0.0, 0.0, METHOD)
+    total, none = sum(figure.value for figure in by_cause) or 1.0, YearFigure(0.0, 0.0, 0.0, METHOD)
     return Losses(
-        Figure(tally.mean(ANY), low, high, METHOD),
-        Figure(ten, ten_low, ten_high, METHOD),
+        YearFigure(tally.mean(ANY), low, high, METHOD),
+        YearFigure(ten, ten_low, ten_high, METHOD),
         incidents,
         _mean(tally, sums, ENTRIES, confidence, high, largest / (cluster.entries or 1.0)).times(cluster.entries),
         in_entries,
@@ -41,10 +41,12 @@ def sampled(cluster: Cluster, tally: Tally, confidence: float) -> Losses:
     )
 
 
-def _mean(tally: Tally, sums: list[float], what: int, confidence: float, unseen: float, most: float = 1.0) -> Figure:
+def _mean(
+    tally: YearsTally, sums: list[float], what: int, confidence: float, unseen: float, most: float = 1.0
+) -> YearFigure:
     """Mean a year with its interval; `most` is the most that an event adds, `unseen` the upper end if none was seen."""
     mean = tally.mean(what)
     if mean == 0.0:
-        return Figure(0.0, 0.0, unseen, METHOD)
+        return YearFigure(0.0, 0.0, unseen, METHOD)
     variance = max(0.0, sums[what + 1] / tally.years - mean * mean) / tally.years
-    return Figure(mean, *sum_of_few(mean, variance, most / tally.years, confidence), METHOD)
+    return YearFigure(mean, *sum_of_few(mean, variance, most / tally.years, confidence), METHOD)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import numpy as np
 from scipy.special import betaincinv, ndtri
 
-from quorisk.analysis.cluster.figures import QUANTILES, Figure, Size
+from quorisk.analysis.cluster.figures import QUANTILES, Size, YearFigure
 from quorisk.kernels.cluster.setting import Cluster
 from quorisk.kernels.cluster.sizes import least_of
 
@@ -58,7 +58,7 @@ def units_of(cluster: Cluster) -> tuple[float, float]:
 
 
 def at_least(
-    weight: np.ndarray, largest: np.ndarray, incidents: Figure, independent: float, confidence: float
+    weight: np.ndarray, largest: np.ndarray, incidents: YearFigure, independent: float, confidence: float
 ) -> Mapping[float, Size]:
     """Returns the incidents a year that lose at least each power of ten, up to the first power that none reaches.
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import binom, nbinom
 
-from quorisk.analysis.cluster.figures import Cause, Figure, Losses
+from quorisk.analysis.cluster.figures import Cause, Losses, YearFigure
 from quorisk.analysis.cluster.sizes import at_least, of_both
 from quorisk.kernels.cluster.setting import Cluster
 from quorisk.kernels.cluster.sizes import IN_ENTRIES, IN_LEDGERS, Sizes, bin_of, no_sizes
@@ -84,9 +84,9 @@ def with_unflushed(losses: Losses, calm: Losses, tails: Tails, cluster: Cluster,
     causes = {name: each.incidents for name, each in losses.by_cause.items()}
     by_outage = [causes[event.name] for event in cluster.events if event.takes_writers]
     value, low, high = (math.fsum(ends) for ends in zip(*(each[:3] for each in by_outage), strict=True))
-    outages = Figure(value, low, high, old.method)
+    outages = YearFigure(value, low, high, old.method)
     both = outages.times(p)
-    total = Figure(
+    total = YearFigure(
         max(rate, old.value + rate - both.value),
         max(rate, old.low + rate - both.high),
         old.high + rate - both.low,
@@ -95,14 +95,14 @@ def with_unflushed(losses: Losses, calm: Losses, tails: Tails, cluster: Cluster,
     sizes = _sizes(losses, tails, both.value, stored)
     independent = losses.independent if old.value else math.inf
     causes |= {event.name: causes[event.name].times(1.0 - p) for event in cluster.events if event.takes_writers}
-    causes[UNFLUSHED] = Figure(rate, rate, rate, old.method)
+    causes[UNFLUSHED] = YearFigure(rate, rate, rate, old.method)
     in_entries, in_ledgers = of_both(*sizes, (1.0, 1.0), independent, confidence)
     entries, more = losses.entries, _more(losses, tails, outages.value, stored)
     return losses._replace(
         p_any=_joined(calm.p_any, rate),
         p_any_in_ten_years=_joined(calm.p_any_in_ten_years, 10.0 * rate),
         incidents=total,
-        entries=Figure(entries.value + more, entries.low + more, entries.high + more, entries.method),
+        entries=YearFigure(entries.value + more, entries.low + more, entries.high + more, entries.method),
         in_entries=in_entries,
         in_ledgers=in_ledgers,
         by_cause={name: Cause(each, each.value / total.value) for name, each in causes.items()},
@@ -138,7 +138,7 @@ def _add(found: Sizes, what: int, sizes: np.ndarray, weights: np.ndarray) -> Non
         found.largest[what, place] = max(found.largest[what, place], size)
 
 
-def _joined(p_any: Figure, incidents: float) -> Figure:
+def _joined(p_any: YearFigure, incidents: float) -> YearFigure:
     """P(any) of two kinds of incidents that come independently of each other."""
     value, low, high = (-math.expm1(math.log1p(-p) - incidents) if p < 1.0 else 1.0 for p in p_any[:3])
-    return Figure(value, low, high, p_any.method)
+    return YearFigure(value, low, high, p_any.method)

@@ -9,7 +9,7 @@ import numpy as np
 
 from quorisk.analysis.estimate.method import unknown_outcomes
 from quorisk.analysis.experiment.config import Experiment
-from quorisk.analysis.statistics.paired import Counts, Table
+from quorisk.analysis.statistics.paired import PairTable, PairTables
 from quorisk.kernels.engines.job import RECORD, Job
 from quorisk.kernels.engines.points import Points
 from quorisk.kernels.engines.registry import choose
@@ -20,23 +20,23 @@ CHUNK_RUNS = 1 << 16
 _EVERYTHING = -1
 
 
-class Counted(NamedTuple):
+class PairedRuns(NamedTuple):
     """Counts of pairs of runs."""
 
-    by_event: list[list[Counts]]
+    by_event: list[list[PairTables]]
     """Counts by event and pair; the events are any data loss, and then the model's invariants."""
     cut_off: list[int]
     """Number of runs that may hide a loss, by point."""
 
 
-def count(
+def count_pairs(
     experiment: Experiment,
     points: Points,
     pairs: Sequence[tuple[int, int]],
     runs: range,
     threads: int,
     progress: Callable[[int], None] | None = None,
-) -> Counted:
+) -> PairedRuns:
     """Makes these runs of every point, and counts for each of `pairs`, a variant's place in `points` and a baseline's,
     which runs were lost under which of the two.
 
@@ -44,7 +44,7 @@ def count(
     `threads`.
     """
     num_points, num_events = len(points.losses), 1 + len(experiment.model.invariants)
-    tables = np.zeros((num_events, len(pairs), len(Counts._fields), len(Table._fields)), np.int64)
+    tables = np.zeros((num_events, len(pairs), len(PairTables._fields), len(PairTable._fields)), np.int64)
     cut_off = np.zeros(num_points, np.int64)
 
     def work(job: Job) -> tuple[np.ndarray, np.ndarray]:
@@ -62,8 +62,10 @@ def count(
                 cut_off += unknown
             if progress:
                 progress(sum(job.num_runs for job in batch) * num_points)
-    by_event = [[Counts(*(Table(*table) for table in three)) for three in of_pairs] for of_pairs in tables.tolist()]
-    return Counted(by_event, cut_off.tolist())
+    by_event = [
+        [PairTables(*(PairTable(*table) for table in three)) for three in of_pairs] for of_pairs in tables.tolist()
+    ]
+    return PairedRuns(by_event, cut_off.tolist())
 
 
 def _events(experiment: Experiment, points: Points, job: Job) -> tuple[np.ndarray, np.ndarray]:

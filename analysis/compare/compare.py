@@ -9,19 +9,18 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from quorisk.analysis.compare import common_random_numbers, separately
-from quorisk.analysis.compare.small_case import SmallCase, losing
+from quorisk.analysis.compare.small_case import SmallCase, losing_cases
 from quorisk.analysis.estimate import rare
 from quorisk.analysis.estimate.estimate import assumptions, data_loss_invariants, only_point
 from quorisk.analysis.estimate.stopping import fixed_runs
-from quorisk.analysis.experiment.cluster import keys as of_clusters
+from quorisk.analysis.experiment.cluster import cluster_keys as of_clusters
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.file_values import is_text
 from quorisk.analysis.experiment.grid import GridPoint, by_design
 from quorisk.analysis.experiment.identity import dotted_values
-from quorisk.analysis.experiment.keys import DATA_LOSS, find, keys_of
+from quorisk.analysis.experiment.keys import DATA_LOSS, find_key, keys_of
 from quorisk.analysis.experiment.placed import PLACEMENT
-from quorisk.analysis.statistics.paired import METHOD, Comparison
-from quorisk.analysis.statistics.paired import compare as compare_pairs
+from quorisk.analysis.statistics.paired import METHOD, PairedComparison, compare_pairs
 from quorisk.kernels.engines.points import Point, pack
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import Parameter
@@ -39,7 +38,7 @@ class Variant(NamedTuple):
     point: Point
 
 
-class Plan(NamedTuple):
+class ComparisonPlan(NamedTuple):
     """Variants to compare, and their experiment."""
 
     experiment: Experiment
@@ -50,17 +49,17 @@ class Plan(NamedTuple):
     """Whether each variant has one mechanism or repair less than the baseline."""
 
 
-def num_runs(plan: Plan) -> int:
+def largest_run_count(plan: ComparisonPlan) -> int:
     """Returns the largest number of runs that a comparison makes."""
     return plan.experiment.run.runs * len(plan.variants)
 
 
-class Pair(NamedTuple):
+class VariantPair(NamedTuple):
     """A variant against a baseline, by their labels."""
 
     variant: str
     baseline: str
-    events: dict[str, Comparison]
+    events: dict[str, PairedComparison]
     """The comparison for each invariant, DATA_LOSS first."""
 
 
@@ -81,7 +80,7 @@ class Result(NamedTuple):
     """The point id of each variant, by label."""
     cut_off: dict[str, int]
     """The number of runs that may hide a loss, by label."""
-    pairs: list[Pair]
+    pairs: list[VariantPair]
     data_loss_invariants: list[str]
     assumptions: list[str]
     alone: dict[str, separately.Alone]
@@ -91,28 +90,28 @@ class Result(NamedTuple):
     """Small cases, by label, in which variants of an ablation can lose data that lost nothing here."""
 
 
-def vary(changed: Changed, options: Sequence[str]) -> Plan:
+def vary(changed: Changed, options: Sequence[str]) -> ComparisonPlan:
     """Plans the variants of options such as "variant.fence_recovery_reads=true,false", crossed if there are several.
 
     The first is the baseline. Raises ConfigError.
     """
-    experiment, keys = varied(changed, options)
+    experiment, keys = varied_experiment(changed, options)
     shared = [key for key in experiment.varied if key not in keys]
     open_keys = [key for key in shared if len({each.varied[key] for each in experiment.points}) > 1]
     if open_keys:
         raise ConfigError(f"{experiment.path}: grid.{open_keys[0]}: varies too; set {open_keys[0]} to pick a value")
     if len(experiment.points) < 2:
         raise ConfigError(f" {options[0]}: a single configuration; give at least two values", "vary")
-    return Plan(experiment, tuple(_variant(_label(keys, each), each) for each in experiment.points))
+    return ComparisonPlan(experiment, tuple(_variant(_label(keys, each), each) for each in experiment.points))
 
 
-def varied(changed: Changed, options: Sequence[str]) -> tuple[Experiment, list[str]]:
+def varied_experiment(changed: Changed, options: Sequence[str]) -> tuple[Experiment, list[str]]:
     """Returns the experiment of options of `vary`, and the keys that they list. Raises ConfigError."""
     names, axes = zip(*(axis(option) for option in options), strict=True)
     experiment = changed(*axes)
     known = keys_of(experiment.model, tuple(experiment.scenarios))
     known |= {PLACEMENT: of_clusters()[PLACEMENT]} if experiment.clusters else {}
-    keys = [find(name, known).name for name in names]
+    keys = [find_key(name, known).name for name in names]
     if len(set(keys)) < len(keys):
         raise ConfigError(f" {options[-1]}: give each key once, with all of its values", "vary")
     for option, key in zip(options, keys, strict=True):
@@ -122,14 +121,14 @@ def varied(changed: Changed, options: Sequence[str]) -> tuple[Experiment, list[s
     return experiment, keys
 
 
-def ablation(changed: Changed) -> Plan:
+def ablation(changed: Changed) -> ComparisonPlan:
     """Plans to turn off each mechanism of the model and each repair of the file in turn, and to compare with all on.
 
     A switch that is off by default guards against nothing: it stays as the file has it. Raises ConfigError.
     """
     each = ablated(changed)
     variants = tuple(_variant(label, only_point(experiment)) for label, experiment in each.items())
-    return Plan(next(iter(each.values())), variants, is_ablation=True)
+    return ComparisonPlan(next(iter(each.values())), variants, is_ablation=True)
 
 
 def ablated(changed: Changed) -> dict[str, Experiment]:
@@ -146,7 +145,7 @@ def ablated(changed: Changed) -> dict[str, Experiment]:
 def one_by_one(changed: Changed, options: Sequence[str]) -> dict[str, Experiment]:
     """Returns the experiment of each variant of options of `vary`, with all of its scenarios, by label. Raises
     ConfigError."""
-    experiment, keys = varied(changed, options)
+    experiment, keys = varied_experiment(changed, options)
     return {
         _label(keys, points[0]): experiment._replace(points=tuple(points))
         for points in by_design(experiment.points).values()
@@ -196,7 +195,7 @@ def _word(key: str, value: Any, physical: bool) -> str:
 
 
 def compare(
-    plan: Plan,
+    plan: ComparisonPlan,
     threads: int,
     progress: Callable[[int], None] | None = None,
     solving: rare.Solving | None = None,
@@ -211,14 +210,14 @@ def compare(
     points = pack(model, [variant.point for variant in plan.variants])
     events = [DATA_LOSS, *(invariant.name for invariant in model.invariants)]
     pairs = [(place, 0) for place in range(1, len(plan.variants))]
-    counted = common_random_numbers.count(
+    counted = common_random_numbers.count_pairs(
         experiment, points, pairs, range(run.first_run, run.first_run + runs), threads, progress
     )
     compared = [compare_pairs(of_event, run.confidence) for of_event in counted.by_event]
     baseline, *others = labels = [variant.label for variant in plan.variants]
     seen = compared[0]
     named = [(label, baseline, found) for label, found in zip(others, seen, strict=True)]
-    alone, compared[0] = separately.compared(experiment, _seen(plan, counted), named, threads, solving)
+    alone, compared[0] = separately.compare_separately(experiment, _seen(plan, counted), named, threads, solving)
     broke = any(each.p_variant or each.p_baseline for each in seen)
     all_losing = data_loss_invariants(model)
     for i in map(events.index, all_losing):  # an invariant that every loss breaks has the probability of data loss
@@ -235,7 +234,7 @@ def compare(
         method=METHOD,
         variants={variant.label: variant.point_id for variant in plan.variants},
         cut_off=dict(zip(labels, counted.cut_off, strict=True)),
-        pairs=[Pair(label, baseline, dict(zip(events, found, strict=True))) for label, found in by_variant],
+        pairs=[VariantPair(label, baseline, dict(zip(events, found, strict=True))) for label, found in by_variant],
         data_loss_invariants=all_losing,
         assumptions=_assumptions(plan) + ([rare.ASSUMPTION] if alone else []),
         alone=alone,
@@ -243,31 +242,33 @@ def compare(
     )
 
 
-def _small_cases(plan: Plan, data_loss: dict[str, Comparison]) -> dict[str, SmallCase]:
+def _small_cases(plan: ComparisonPlan, data_loss: dict[str, PairedComparison]) -> dict[str, SmallCase]:
     """The variants of an ablation that lost nothing, but do so in a small case."""
     if not plan.is_ablation:
         return {}
     on = plan.variants[0].point.values
     off = {each.label: each.point.values.items() - on.items() for each in plan.variants[1:]}
-    return losing(plan.experiment.model, {label: dict(off[label]) for label in off if not data_loss[label].p_variant})
+    return losing_cases(
+        plan.experiment.model, {label: dict(off[label]) for label in off if not data_loss[label].p_variant}
+    )
 
 
-def _seen(plan: Plan, counted: common_random_numbers.Counted) -> dict[str, separately.Seen]:
+def _seen(plan: ComparisonPlan, counted: common_random_numbers.PairedRuns) -> dict[str, separately.VariantCounts]:
     """Counts of losses by variant, from the pairs' tables of any data loss."""
     tables = [table for table, *_ in counted.by_event[0]]
     losses = [tables[0].both + tables[0].only_baseline, *(table.both + table.only_variant for table in tables)]
     return {
-        each.label: separately.Seen(each.point, lost, cut_off)
+        each.label: separately.VariantCounts(each.point, lost, cut_off)
         for each, lost, cut_off in zip(plan.variants, losses, counted.cut_off, strict=True)
     }
 
 
-def _shared_parameters(plan: Plan) -> dict[str, Any]:
+def _shared_parameters(plan: ComparisonPlan) -> dict[str, Any]:
     first, *others = (dotted_values(plan.experiment.model, variant.point) for variant in plan.variants)
     return {key: value for key, value in first.items() if all(other[key] == value for other in others)}
 
 
-def _assumptions(plan: Plan) -> list[str]:
+def _assumptions(plan: ComparisonPlan) -> list[str]:
     """The assumptions that all variants share, then those of each variant alone."""
     model, at_any_time = plan.experiment.model, plan.experiment.run.at_any_time
     said = [assumptions(model, variant.point, at_any_time) for variant in plan.variants]

@@ -16,15 +16,14 @@ from quorisk.analysis.estimate.method import KnownHead, Rare, Where
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.analysis.statistics.estimator import Estimator
-from quorisk.analysis.statistics.paired import Comparison, apart, beyond, holm
-from quorisk.analysis.statistics.paired import compare as compare_pairs
+from quorisk.analysis.statistics.paired import PairedComparison, apart, compare_beyond_head, compare_pairs, holm
 from quorisk.analysis.statistics.sequential import simultaneous
 from quorisk.kernels.engines import registry
 from quorisk.kernels.engines.points import Point, pack
 from quorisk.kernels.states.exits import from_exits
 
 
-class Seen(NamedTuple):
+class VariantCounts(NamedTuple):
     """Counts from the runs of a variant."""
 
     point: Point
@@ -43,13 +42,13 @@ class Alone(NamedTuple):
     """The digest of the head from whose exits runs started; empty if there was none."""
 
 
-def compared(
+def compare_separately(
     experiment: Experiment,
-    variants: Mapping[str, Seen],
-    pairs: Sequence[tuple[str, str, Comparison]],
+    variants: Mapping[str, VariantCounts],
+    pairs: Sequence[tuple[str, str, PairedComparison]],
     threads: int,
     solving: rare.Solving | None = None,
-) -> tuple[dict[str, Alone], list[Comparison]]:
+) -> tuple[dict[str, Alone], list[PairedComparison]]:
     """Returns the probability of data loss of every variant, by label, and the pairs of variant and baseline compared
     by what is known of each. If runs say enough about all of them the former is empty, and pairs stay as they were.
 
@@ -77,7 +76,7 @@ def compared(
         if head and head == alone[baseline].head:
             points = [variants[variant].point, variants[baseline].point]
             tail, part = _tail(given, points, known[head], threads)
-            answers.append(beyond(found, ends[baseline], tail, part))
+            answers.append(compare_beyond_head(found, ends[baseline], tail, part))
         else:
             answers.append(apart(found, ends[variant], ends[baseline]))
     adjusted = holm([answer.p_value for answer in answers])
@@ -91,11 +90,11 @@ def _rare(experiment: Experiment, point: Point, threads: int, solving: rare.Solv
 
 
 def _alone(experiment: Experiment, found: Rare, digest: str) -> Alone:
-    part = rare.parts(experiment.model, *found.known)[DATA_LOSS]
+    part = rare.parts_by_invariant(experiment.model, *found.known)[DATA_LOSS]
     return Alone(risk_of(DATA_LOSS, found.tail, experiment.run, part), method_of(found, experiment.run), digest)
 
 
-def _counted(seen: Seen, runs: int, confidence: float) -> Alone:
+def _counted(seen: VariantCounts, runs: int, confidence: float) -> Alone:
     estimator = Estimator(confidence)
     low, high = estimator.interval(seen.losses, runs, seen.hidden)
     return Alone(Risk(seen.losses, seen.losses / runs, low, high, estimator.far_apart(low, high)), estimator.method)
@@ -103,12 +102,14 @@ def _counted(seen: Seen, runs: int, confidence: float) -> Alone:
 
 def _tail(
     experiment: Experiment, points: list[Point], known: KnownHead, threads: int
-) -> tuple[Comparison, tuple[float, float]]:
+) -> tuple[PairedComparison, tuple[float, float]]:
     """A pair that shares a head, by runs of both from its exits; and the head's part, as `beyond` takes it."""
     assert known.exits
-    part, run = rare.parts(experiment.model, *known)[DATA_LOSS], experiment.run
+    part, run = rare.parts_by_invariant(experiment.model, *known)[DATA_LOSS], experiment.run
     first_run = method.TAIL + run.first_run
     starts = from_exits(pack(experiment.model, points), known.exits)
-    counted = common_random_numbers.count(experiment, starts, [(0, 1)], range(first_run, first_run + run.runs), threads)
+    counted = common_random_numbers.count_pairs(
+        experiment, starts, [(0, 1)], range(first_run, first_run + run.runs), threads
+    )
     [tail] = compare_pairs(counted.by_event[0], run.confidence)
     return tail, (part.leaves, part.slack)

@@ -21,7 +21,7 @@ class SmallCase(NamedTuple):
     """The fewest steps after which data is lost."""
 
 
-def losing(model: Model, off: Mapping[str, Mapping[str, Any]]) -> dict[str, SmallCase]:
+def losing_cases(model: Model, off: Mapping[str, Mapping[str, Any]]) -> dict[str, SmallCase]:
     """Returns the small cases of a protocol in which data can be lost under these variants, by their labels.
 
     `off` has the parameters that each variant changes. Losses beyond the memory of a search are left out.

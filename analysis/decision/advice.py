@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from quorisk.analysis.decision import flips, verdict
-from quorisk.analysis.decision.designs import Design, designs, estimate, loses_at_least, num_runs
+from quorisk.analysis.decision.designs import Design, loses_at_least, losses_in_words, ranked_designs, runs_of_interval
 from quorisk.analysis.decision.doubt import Doubt
-from quorisk.analysis.decision.doubt import sentences as doubts
+from quorisk.analysis.decision.doubt import doubt_sentences as doubts
 from quorisk.analysis.decision.judging import FAILS, MEETS, UNDECIDED, tail
 from quorisk.say import choose, numbers, text
 from quorisk.say.quantities import YEAR_S, say_time
@@ -36,8 +36,8 @@ def recommend(frame: pd.DataFrame, without_runs: int = 0, sure: Doubt | None = N
 
     `without_runs`: this many configurations are not in the frame, as time was up before any of their runs was done.
     """
-    rows = choose.of(frame, text.ANY_LOSS)
-    found, target = designs(rows), rows["target"].iloc[0]
+    rows = choose.rows_of(frame, text.ANY_LOSS)
+    found, target = ranked_designs(rows), rows["target"].iloc[0]
     has_targets = verdict.has_targets(found, target)
     facts = {"has_targets": has_targets, "without_runs": without_runs, **_of_rows(rows), **_of_designs(found)}
     doubt = doubts(sure, verdict.chosen(found, target), _unit(rows, found), has_targets) if sure else []
@@ -45,7 +45,7 @@ def recommend(frame: pd.DataFrame, without_runs: int = 0, sure: Doubt | None = N
         **facts, **_judged(found, target, tail(rows)), found=found, target=target, doubt=doubt
     )
     headline, *sentences = (re.sub(r"[ \n]+", " ", each.strip()) for each in re.split(r"\n\s*\n", said) if each.strip())
-    return Recommendation(headline, sentences, flips.sentences(rows, found, target))
+    return Recommendation(headline, sentences, flips.flip_sentences(rows, found, target))
 
 
 def _unit(rows: pd.DataFrame, found: Sequence[Design]) -> str:
@@ -89,7 +89,7 @@ def _judged(found: Sequence[Design], target: float, tail: float) -> dict[str, An
         "failing": max(fails, key=_reach, default=None),
         "short": [each for each in fails if each.shortfalls()],
         "runs_needed": max((each.runs_to_settle(tail, target) for each in undecided), default=0.0),
-        "runs_made": max((num_runs(point) for each in undecided for point in each.points), default=0),
+        "runs_made": max((runs_of_interval(point) for each in undecided for point in each.points), default=0),
         **(_beside(picks, meets, found) if picks else {}),
     }
 
@@ -129,6 +129,6 @@ _SAYS.filters |= {
     "lowered": lambda said: said[0].lower() + said[1:] if said.startswith("Data ") else said,
 }
 _SAYS.globals |= {
-    **{"estimate": estimate, "interval": numbers.interval, "counted": numbers.counted},
+    **{"estimate": losses_in_words, "interval": numbers.interval, "counted": numbers.counted},
     **{"loses_at_least": loses_at_least, "inf": math.inf},
 }

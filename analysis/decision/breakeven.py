@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from quorisk.analysis.decision import verdict
-from quorisk.analysis.decision.designs import Design, designs
+from quorisk.analysis.decision.designs import Design, ranked_designs
 from quorisk.analysis.decision.flips import FLIP, MOST, NARROW, NONE, Flip, flip
 from quorisk.analysis.decision.levers import PER_YEAR, Lever, is_off, levers, scaled
 from quorisk.analysis.decision.pace import Pace
@@ -28,7 +28,7 @@ _NARROW_BY_RUNS = 1.2
 intervals do."""
 
 
-class Search(NamedTuple):
+class BreakEvenSearch(NamedTuple):
     """Results of scaling some figures."""
 
     chosen: str | None
@@ -81,9 +81,9 @@ def break_even(
             yield Flip(found.instead, before, beyond)
 
 
-def search(
+def find_break_even(
     experiment: Experiment, rows: "pd.DataFrame", weigher: Weigher, tried: Sequence[Lever], within_s: float = math.inf
-) -> Search:
+) -> BreakEvenSearch:
     """Returns the break-even points of some figures, as many as there is time for. `rows` are of the experiment, about
     any loss; designs that cannot be chosen whatever they lose are not weighed again.
     """
@@ -93,7 +93,7 @@ def search(
     on = {lever.own[1] for lever in levers(experiment) if not is_off(experiment, lever)}
     off = [lever for lever in off if lever.own[1] not in on]  # else some scenario has a figure of its own that counts
     weigher.deadline = time.monotonic() + within_s
-    weighed = can_be_chosen(designs(rows))
+    weighed = can_be_chosen(ranked_designs(rows))
     pace = Pace(1)
     chosen: str | None = None
     found: list[tuple[Lever, Flip]] = []
@@ -101,7 +101,7 @@ def search(
 
     def choose(there: Experiment) -> str:
         now = chosen or ""  # which stands as long as losses do not tell it from the first
-        picked = verdict.chosen(designs(weigher.renewed(rows, experiment, there, weighed)), target, now)
+        picked = verdict.chosen(ranked_designs(weigher.renewed(rows, experiment, there, weighed)), target, now)
         if there.points is not experiment.points:  # else only scenarios happen more often, which takes no time
             pace.took(picked != now)
         return picked
@@ -119,7 +119,7 @@ def search(
                 found += [(lever, each) for each in break_even(experiment, lever, choose, chosen, apart)]
                 done.append(lever)
     untried = [each for each in tried if each not in done]
-    return Search(chosen, found, done, untried, off, bool(experiment.scenarios))
+    return BreakEvenSearch(chosen, found, done, untried, off, bool(experiment.scenarios))
 
 
 def can_be_chosen(found: Sequence[Design]) -> set[str]:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.grid import GridPoint
-from quorisk.analysis.rates.causes import by_faults
+from quorisk.analysis.rates.causes import p_loss_by_faults
 from quorisk.analysis.rates.sensitivity import weigh
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def _solved(point: GridPoint, experiment: Experiment, p: float, runs: int) -> "p
     import pandas as pd
 
     weighed = weigh(experiment._replace(points=(point,)), MEMORY, certain=LITTLE)
-    made_of = by_faults(experiment.model, weighed.moves()) if weighed else {}
+    made_of = p_loss_by_faults(experiment.model, weighed.moves()) if weighed else {}
     total = sum(made_of.values())
     if not weighed or weighed.solved.leaves > LITTLE * total:
         made_of = {}

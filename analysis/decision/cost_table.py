@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from quorisk.analysis.experiment.keys import check_known, number
+from quorisk.analysis.experiment.keys import check_keys, real
 from quorisk.kernels.errors import ConfigError
 
-_SIZE = number("a number above 0, and 1e30 at most", lambda v: 0 < v <= 1e30)
+_SIZE = real("a number above 0, and 1e30 at most", lambda v: 0 < v <= 1e30)
 
 
 class CostSettings(NamedTuple):
@@ -28,7 +28,7 @@ class CostSettings(NamedTuple):
 
 def read(table: Mapping[str, Any], folder: Path) -> CostSettings:
     """Returns the settings of a table [cost]. Raises ConfigError."""
-    check_known("cost", table, CostSettings._fields)
+    check_keys("cost", table, CostSettings._fields)
     if "entry_bytes" not in table:
         raise ConfigError("cost.entry_bytes: missing; it is the size of an entry in bytes")
     return CostSettings(**{key: _SIZE.of(f"cost.{key}", value) for key, value in table.items()})

@@ -14,20 +14,20 @@ from typing import Any, NamedTuple
 from quorisk.analysis.cluster.joined import answer_of, is_replaced, quick_effort, worst_clusters
 from quorisk.analysis.decision.weigh import MEMORY, Weigher
 from quorisk.analysis.decision.whole import Whole
-from quorisk.analysis.decision.whole import whole as whole_of
+from quorisk.analysis.decision.whole import whole_year as whole_of
 from quorisk.analysis.decision.years import part_of
 from quorisk.analysis.estimate import rare
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.grid import GridPoint
 from quorisk.analysis.experiment.identity import dotted_values
-from quorisk.analysis.experiment.placed import COUNTS, Placed, is_key, written
+from quorisk.analysis.experiment.placed import COUNTS, Placed, as_override, is_key
 from quorisk.analysis.rates import sensitivity
 from quorisk.analysis.rates.sensitivity import Sensitivity
 from quorisk.analysis.statistics import yearly
-from quorisk.analysis.statistics.yearly import Part
+from quorisk.analysis.statistics.yearly import ScenarioPart
 from quorisk.kernels.cores import num_cores, side_by_side
 from quorisk.kernels.errors import ConfigError
-from quorisk.say.plain import plain
+from quorisk.say.plain import plain_data
 
 STEP = 1.1
 """Factor by which a figure of a cluster is raised, and lowered."""
@@ -38,7 +38,7 @@ _LITTLE = 0.01
 """A scenario's incidents, relative to all, up to which unknown elasticities of it count as 0."""
 
 
-class Yearly(NamedTuple):
+class YearlyElasticities(NamedTuple):
     """Elasticities of a design's losses in a year."""
 
     design: dict[str, Any]
@@ -58,7 +58,7 @@ class Yearly(NamedTuple):
 
     def as_json(self) -> dict[str, Any]:
         """Returns an object for `json.dumps`."""
-        scenarios = {name: {**self.whole.scenarios[name], **plain(each)} for name, each in self.scenarios.items()}
+        scenarios = {name: {**self.whole.scenarios[name], **plain_data(each)} for name, each in self.scenarios.items()}
         return {
             **self.whole.as_json(),
             "design": self.design,
@@ -88,7 +88,7 @@ def depends(
     threads: int,
     progress: Callable[[int], None] | None = None,
     solving: rare.Solving | None = None,
-) -> Sensitivity | Yearly:
+) -> Sensitivity | YearlyElasticities:
     """Returns the sensitivity of the losses of an experiment's one design: in a year, if it is about years, else in a
     run. `progress` and `solving` are those of `sensitivity.sensitivity`. Raises ConfigError."""
     if not experiment.asks_year:
@@ -118,7 +118,7 @@ def depends(
         for i, each in enumerate(times)
     )
     design = dict(experiment.points[0].design)
-    return Yearly(design, whole, values, any_loss, of_incidents, of_entries, found, tuple(unknown))
+    return YearlyElasticities(design, whole, values, any_loss, of_incidents, of_entries, found, tuple(unknown))
 
 
 def _on_one_cluster(experiment: Experiment) -> Experiment:
@@ -126,16 +126,16 @@ def _on_one_cluster(experiment: Experiment) -> Experiment:
     if len(experiment.clusters) < 2:
         return experiment
     [placed] = worst_clusters(experiment).values()
-    return experiment.changed(*(f"{key}={written(key, value)}" for key, value in placed.varied.items()))
+    return experiment.changed(*(f"{key}={as_override(key, value)}" for key, value in placed.varied.items()))
 
 
-def _year(part: Part) -> _Sums:
+def _year(part: ScenarioPart) -> _Sums:
     """The losses of a scenario in a year."""
     often = yearly.incidents([part]).value
     return _Sums(often, often, yearly.losses([part]).value)
 
 
-def _slope(part: Part, **fields: float) -> _Sums:
+def _slope(part: ScenarioPart, **fields: float) -> _Sums:
     """The derivative of a scenario's losses by the logarithm of a figure on which fields of `part` depend with these
     powers."""
     up, down = (
@@ -146,7 +146,7 @@ def _slope(part: Part, **fields: float) -> _Sums:
 
 
 def _of_scenario(
-    experiment: Experiment, name: str, found: Sensitivity, part: Part, loses_little: bool
+    experiment: Experiment, name: str, found: Sensitivity, part: ScenarioPart, loses_little: bool
 ) -> Sequence[tuple[str, float, _Sums | None]]:
     """A scenario's figures: key, value, and the derivative of its losses by the figure's logarithm. What is not known
     of a scenario that loses little counts as 0."""
@@ -174,7 +174,7 @@ class _Way(NamedTuple):
 
 
 def _of_cluster(
-    experiment: Experiment, found: Mapping[str, Sensitivity], parts: Mapping[str, Part], little: Container[str]
+    experiment: Experiment, found: Mapping[str, Sensitivity], parts: Mapping[str, ScenarioPart], little: Container[str]
 ) -> Iterator[tuple[str, float, _Sums | None]]:
     """Figures on which a cluster depends: key, value, and the derivative by its logarithm of the losses there and in
     scenarios that take the figure from there; None if years have to be drawn, which show no such difference. Of
@@ -217,7 +217,7 @@ def _way(experiment: Experiment, here: _Way, key: str, value: float, times: floa
         return here._replace(value=value * times, placed=here.placed.with_figures({key: value * times}))
     moved = value + math.copysign(1.0, times - 1.0) if key in COUNTS else value * times
     try:
-        other = experiment.changed(f"{key}={written(key, moved)}")
+        other = experiment.changed(f"{key}={as_override(key, moved)}")
     except ConfigError:
         return None
     return _Way(moved, other.clusters[0], _by_scenario(other))
@@ -233,7 +233,7 @@ def _lost(
     way: _Way,
     here: _Way,
     found: Mapping[str, Sensitivity],
-    parts: Mapping[str, Part],
+    parts: Mapping[str, ScenarioPart],
     little: Container[str],
 ) -> _Sums | None:
     """The losses of a year under another value of a figure; None if they are not known of a scenario that loses more
@@ -256,16 +256,16 @@ def _lost(
     return total
 
 
-def rows(found: Sensitivity | Yearly, experiment: Experiment) -> list[dict[str, Any]]:
+def rows(found: Sensitivity | YearlyElasticities, experiment: Experiment) -> list[dict[str, Any]]:
     """Returns the rows of a tornado chart, of a run or of a year: see `sensitivity.rows`."""
     if isinstance(found, Sensitivity):
         return sensitivity.rows(found, experiment)
     return [
-        sensitivity.row(key, value, found.values[key], experiment.known.get(key))
+        sensitivity.tornado_row(key, value, found.values[key], experiment.known.get(key))
         for key, value in found.elasticities.items()
     ]
 
 
-def as_json(found: Sensitivity | Yearly) -> dict[str, Any]:
+def as_json(found: Sensitivity | YearlyElasticities) -> dict[str, Any]:
     """Returns an object for `json.dumps`."""
-    return dict(plain(found)) if isinstance(found, Sensitivity) else found.as_json()
+    return dict(plain_data(found)) if isinstance(found, Sensitivity) else found.as_json()

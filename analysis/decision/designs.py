@@ -39,7 +39,7 @@ _LOST = ("nodes", "zones")
 _SIZES, _ENSEMBLE = ("model.bookies", "model.brokers", "model.zones"), "model.ensemble_size"
 
 
-def num_runs(case: Mapping[str, Any]) -> int:
+def runs_of_interval(case: Mapping[str, Any]) -> int:
     """Returns the number of runs that a case's interval rests on: with a head those from its exits, none if solved."""
     runs = float(case.get("exit_runs", math.nan) if case["method"].startswith(EXACT) else case["runs"])
     return 0 if math.isnan(runs) else int(runs)
@@ -51,7 +51,7 @@ def loses_at_least(case: Mapping[str, Any]) -> bool:
     return case.get("incident_at_least") is True
 
 
-def estimate(case: Mapping[str, Any]) -> str:
+def losses_in_words(case: Mapping[str, Any]) -> str:
     """Returns the estimate of a case's losses in words: in a run, or in a year."""
     if case["high"] == 0.0:
         return "0, proved"
@@ -269,12 +269,12 @@ class Design(NamedTuple):
         return float(f"{sum(alone) / len(own):.2g}") if own else 0.0
 
 
-def designs(rows: pd.DataFrame) -> list[Design]:
+def ranked_designs(rows: pd.DataFrame) -> list[Design]:
     """Returns the designs among the rows of one invariant by rank: those proved to lose nothing, then those first whose
     intervals reach least high. Each one that is tied with the first of a rank shares that rank.
     """
     keys = text.varied(rows)
-    design_keys = choose.design(keys)
+    design_keys = choose.keys_of_design(keys)
     fault_keys = text.independent(rows, [key for key in choose.faults(keys) if key != text.SCENARIO])
     named = _named(rows, design_keys)
     groups: dict[tuple[Any, ...], dict[tuple[Any, ...], list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
@@ -286,7 +286,7 @@ def designs(rows: pd.DataFrame) -> list[Design]:
     found = []
     for cases in groups.values():
         is_yearly = "per_year" in columns
-        points = [years.added(case) | {"parts": case} if is_yearly else case[0] for case in cases.values()]
+        points = [years.year_of_scenarios(case) | {"parts": case} if is_yearly else case[0] for case in cases.values()]
         worst = max(points, key=lambda point: point["high"])
         differ = any(point["high"] < worst["high"] for point in points)
         for point in points:
@@ -295,9 +295,9 @@ def designs(rows: pd.DataFrame) -> list[Design]:
     return ranked(found)
 
 
-def names(rows: pd.DataFrame) -> list[str]:
+def short_names(rows: pd.DataFrame) -> list[str]:
     """Returns the short name of the design of each row."""
-    named = _named(rows, choose.design(text.varied(rows)))
+    named = _named(rows, choose.keys_of_design(text.varied(rows)))
     return [text.design(row, named) for row in rows.to_dict("records")]
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quorisk.analysis.cluster.figures import ENDS
 from quorisk.analysis.decision import frames
-from quorisk.analysis.decision.years import SUMMED, added
+from quorisk.analysis.decision.years import SUMMED, year_of_scenarios
 from quorisk.analysis.experiment.scenarios import SCENARIO
 from quorisk.analysis.statistics.sequential import simultaneous
 from quorisk.kernels.errors import ConfigError, ResultError
@@ -105,7 +105,7 @@ def _years(frames: Sequence["pd.DataFrame"], keys: list[str]) -> list[Change]:
 
 def _p_any(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """A design's year, of which `p` and its ends are those of any loss."""
-    year = added(rows)
+    year = year_of_scenarios(rows)
     return year | {name: year[f"p_any{end}"] for name, end in zip(SUMMED, ENDS, strict=True)}
 
 
@@ -115,7 +115,7 @@ def _scenarios(rows: list[dict[str, Any]] | None) -> set[str]:
 
 def _rows(path: Path, invariant: str, confidence: float) -> "pd.DataFrame":
     try:
-        frame = frames.load(path, confidence).frame
+        frame = frames.load_sweep(path, confidence).frame
     except ResultError as error:
         raise ConfigError(str(error)) from None
     known = list(frame["invariant"].unique())

@@ -13,8 +13,7 @@ import numpy as np
 from quorisk.analysis.decision import verdict
 from quorisk.analysis.decision.designs import Design, ranked
 from quorisk.analysis.statistics.known import Z
-from quorisk.analysis.statistics.uncertainty import LEVELS, Allowed, Figure
-from quorisk.analysis.statistics.uncertainty import Design as Known
+from quorisk.analysis.statistics.uncertainty import LEVELS, Allowed, DrawnLosses, Figure
 from quorisk.say import numbers, text
 from quorisk.say.quantities import YEAR_S, say_time
 
@@ -61,7 +60,7 @@ class Learn(NamedTuple):
 class Doubt(NamedTuple):
     """Doubt about designs, by their settings."""
 
-    allowed: dict[str, Known]
+    allowed: dict[str, DrawnLosses]
     """Losses that the rates allow of each design whose losses are solved."""
     choice: dict[str, float]
     """Fraction of the draws in which each one is the choice, the most frequent first; empty settings stand for none."""
@@ -110,7 +109,7 @@ def doubt(found: Sequence[Design], target: float, known: Allowed | None, designs
     return Doubt(solved, often, less, learn, known.of, why)
 
 
-def _sure_designs(found: Sequence[Design], target: float, solved: Mapping[str, Known]) -> Iterator[str]:
+def _sure_designs(found: Sequence[Design], target: float, solved: Mapping[str, DrawnLosses]) -> Iterator[str]:
     """The design that stores least of those that meet the targets whatever the figures are, as far as known."""
     sure = [
         (each.worst.get("stored", 0), -part, each.settings)
@@ -123,7 +122,7 @@ def _sure_designs(found: Sequence[Design], target: float, solved: Mapping[str, K
         yield f"{settings} meets the targets in {of_draws(-part)} of the draws, whatever it is"
 
 
-def tornado(sure: Doubt, settings: str) -> list[dict[str, Any]]:
+def tornado_rows(sure: Doubt, settings: str) -> list[dict[str, Any]]:
     """Returns the rows of a design's tornado chart, one for each figure, as `analysis.rates.sensitivity.rows`."""
     rows = []
     for name, power in sure.allowed[settings].powers.items():
@@ -155,7 +154,7 @@ def _open(design: Design, known: Allowed, designs_of: Mapping[str, int]) -> str:
     return f"its losses{where} were sampled or bounded, not solved exactly"
 
 
-def _chosen_at(found: Sequence[Design], target: float, solved: Mapping[str, Known], draw: int) -> str:
+def _chosen_at(found: Sequence[Design], target: float, solved: Mapping[str, DrawnLosses], draw: int) -> str:
     """The design that is chosen at a draw; designs whose losses are not solved keep theirs."""
     there = []
     for each in found:
@@ -202,7 +201,7 @@ def _counted(name: str, gain: float, figure: Figure, level: float) -> Learn:
     return Learn(name, gain, at, events, exposure, figure.per, years)
 
 
-def sentences(found: Doubt, chosen: str, unit: str, is_named: bool = True) -> list[str]:
+def doubt_sentences(found: Doubt, chosen: str, unit: str, is_named: bool = True) -> list[str]:
     """Returns sentences on the doubt about a choice; `unit` is the measure, such as "losses a year". `is_named`: a
     sentence before these names the design."""
     it, of_it = ("It", "") if is_named else (chosen, f" of {chosen}")

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from quorisk.analysis.cluster.figures import Figure
-from quorisk.analysis.cluster.joined import Key, events, is_replaced
-from quorisk.analysis.decision.designs import names
+from quorisk.analysis.cluster.figures import YearFigure
+from quorisk.analysis.cluster.joined import Key, events_by_point, is_replaced
+from quorisk.analysis.decision.designs import short_names
 from quorisk.analysis.decision.promises import with_promises
 from quorisk.analysis.decision.years import SUMMED, part_of
 from quorisk.analysis.experiment.config import Experiment
@@ -26,7 +26,7 @@ class Early:
         self._experiment, self._say = experiment, say
         if experiment.scenarios:
             rows = rows.assign(**{SCENARIO: [point.scenario for point in experiment.points]})
-        self._names = dict(zip(rows["point_id"], names(with_promises(rows, experiment)), strict=True))
+        self._names = dict(zip(rows["point_id"], short_names(with_promises(rows, experiment)), strict=True))
         self._missing: dict[Key, set[str]] = {}
         self._found: dict[str, Mapping[str, Any]] = {}
         self._on_cluster: dict[Key, Ends] = {}
@@ -34,7 +34,7 @@ class Early:
             missing = self._missing.setdefault(point.design, {"cluster"} if experiment.clusters else set())
             missing |= set() if is_replaced(experiment, point.scenario) else {point.point_id}
 
-    def placed(self, design: Key, found: Figure) -> None:
+    def placed(self, design: Key, found: YearFigure) -> None:
         """Takes P(any loss in a year) of a design on its cluster."""
         self._on_cluster[design] = Ends(*found[:3])
         self._done(design, "cluster")
@@ -70,7 +70,7 @@ class Early:
 
     def _year(self, points: list[GridPoint]) -> Ends:
         """P(any loss in a year) of a design's scenarios, beside its cluster if it has one."""
-        happening = events(self._experiment)
+        happening = events_by_point(self._experiment)
         parts = [
             part_of({**happening[point.point_id]._asdict(), **self._found[point.point_id]})
             for point in points

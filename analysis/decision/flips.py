@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from quorisk.analysis.decision import verdict
-from quorisk.analysis.decision.designs import Design, designs, measure_of
+from quorisk.analysis.decision.designs import Design, measure_of, ranked_designs
 from quorisk.analysis.decision.judging import UNDECIDED
 from quorisk.say import choose, numbers, text
 
@@ -48,11 +48,11 @@ def flip(choose: Callable[[float], str], chosen: str, step: float, narrow: float
 
 
 def is_flip(sentence: str) -> bool:
-    """Returns whether a sentence of `breakeven.Search.told` says where the choice flips, and not what was not tried."""
+    """Returns whether a sentence of `BreakEvenSearch.told` says where the choice flips, and not what was not tried."""
     return sentence.startswith(FLIP)
 
 
-def sentences(rows: pd.DataFrame, found: Sequence[Design], target: float) -> list[str]:
+def flip_sentences(rows: pd.DataFrame, found: Sequence[Design], target: float) -> list[str]:
     """Returns sentences on what would change the choice among these designs, as far as their own rows show.
 
     Tried are the target, how often a year each scenario happens, and each setting of the faults alone. Where no design
@@ -69,7 +69,7 @@ def sentences(rows: pd.DataFrame, found: Sequence[Design], target: float) -> lis
 
         def by(factor: float, scenario: str = scenario) -> str:
             scale = (rows[text.SCENARIO] == scenario).map({True: factor, False: 1.0})
-            return verdict.chosen(designs(rows.assign(per_year=rows["per_year"] * scale)), target, chosen)
+            return verdict.chosen(ranked_designs(rows.assign(per_year=rows["per_year"] * scale)), target, chosen)
 
         said += _sides(f'"{text.cause(scenario)}"', 1.0, chosen, by, " times as often")
     if _scenarios(rows) and not any(each.startswith(f'{FLIP}"') for each in said):
@@ -112,14 +112,14 @@ def _sides(what: str, value: float, chosen: str, by: Callable[[float], str], uni
 
 def _settings(rows: pd.DataFrame, chosen: str, target: float) -> Iterator[str]:
     """Sentences on the design chosen under one setting of the faults alone, where it is another one."""
-    by_design = rows.groupby(choose.design(text.varied(rows)), dropna=False)
+    by_design = rows.groupby(choose.keys_of_design(text.varied(rows)), dropna=False)
     keys = [key for key in choose.faults(text.varied(rows)) if key != text.SCENARIO]
     faults = text.independent(rows, [key for key in keys if (by_design[key].nunique(dropna=False) > 1).any()])
     if not faults:
         return
     by_choice: dict[str, list[dict[str, Any]]] = {}
     for setting in text.configurations(rows, faults)[:_MOST_SETTINGS]:
-        alone = verdict.chosen(designs(choose.where(rows, setting)), target, chosen)
+        alone = verdict.chosen(ranked_designs(choose.rows_with(rows, setting)), target, chosen)
         by_choice.setdefault(alone, []).append(setting)
     for instead, settings in by_choice.items():
         if instead != chosen:

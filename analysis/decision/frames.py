@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from quorisk.analysis.cluster.joined import events, with_cluster, with_placements
+from quorisk.analysis.cluster.joined import events_by_point, with_cluster, with_placements
 from quorisk.analysis.decision import promises
 from quorisk.analysis.experiment.config import Experiment
-from quorisk.analysis.experiment.scenarios import SCENARIO, Event
+from quorisk.analysis.experiment.scenarios import SCENARIO, ScenarioEvent
 from quorisk.analysis.results import provenance, schema
 from quorisk.analysis.results.frame import frame as frame_of
 from quorisk.analysis.results.sweeps import EXPERIMENT, RESULTS, histograms, losses_by_faults, result_rows
@@ -37,7 +37,7 @@ NOT_OURS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeEr
 """Errors raised for numbers and words that no sweep writes."""
 
 
-class Sweep(NamedTuple):
+class SweepTables(NamedTuple):
     """Contents of a sweep's folder."""
 
     frame: "pd.DataFrame"
@@ -48,7 +48,7 @@ class Sweep(NamedTuple):
     """Losses by faults: see `losses_by_faults`."""
 
 
-def load(path: str | Path, confidence: float | None = None) -> Sweep:
+def load_sweep(path: str | Path, confidence: float | None = None) -> SweepTables:
     """Loads the results in a sweep's folder, or in a table alone, judged as the experiment file beside the table says.
 
     Without such a file, intervals hold with 95% confidence, each on its own; with `confidence`, they hold with that
@@ -59,7 +59,11 @@ def load(path: str | Path, confidence: float | None = None) -> Sweep:
     table_path = path / RESULTS if path.is_dir() else path
     if not table_path.is_file():
         raise ResultError(f"{path}: has no results; `quorisk run FILE --out DIR` writes them to a folder")
-    experiment = provenance.load(table_path.parent) if os.path.lexists(table_path.with_name(EXPERIMENT)) else None
+    experiment = (
+        provenance.experiment_of_folder(table_path.parent)
+        if os.path.lexists(table_path.with_name(EXPERIMENT))
+        else None
+    )
     table = result_rows(path) if path.is_dir() else schema.read_rows(table_path)
     if table.num_rows == 0:
         raise ResultError(f"{table_path}: no rows")
@@ -73,25 +77,25 @@ def load(path: str | Path, confidence: float | None = None) -> Sweep:
         raise ResultError(f"{table_path}: not what a sweep writes: {error!r}") from None
 
 
-def tidy(table: pa.Table, experiment: Experiment | None, confidence: float = 0.95) -> Sweep:
+def tidy(table: pa.Table, experiment: Experiment | None, confidence: float = 0.95) -> SweepTables:
     """Returns a result table, judged as an experiment says, or if there is none with this confidence.
 
     Raises ValueError or the like if no sweep wrote the table.
     """
     if experiment is None:
         frame = _checked(frame_of(table, confidence))
-        return Sweep(frame, histograms(table), losses_by_faults(table, confidence))
+        return SweepTables(frame, histograms(table), losses_by_faults(table, confidence))
     run, num_scenarios = experiment.run, max(len(experiment.scenarios), 1)
     frame = frame_of(table, run.confidence, run.simultaneous, run.at_any_time, run.target, num_scenarios)
     by_faults = losses_by_faults(table, run.confidence)
-    return Sweep(described(_checked(frame), experiment), histograms(table), by_faults)
+    return SweepTables(described(_checked(frame), experiment), histograms(table), by_faults)
 
 
 def described(frame: "pd.DataFrame", experiment: Experiment) -> "pd.DataFrame":
     """Returns a frame of an experiment with its scenarios, and designs' promises (`promises.with_promises`).
 
     `exposed_for` is `mean_exposed` in words, empty where there is none.
-    With scenarios: `run.scenario`, and `per_year`, `hits` and `fates` of its event (`scenarios.Event`); without designs
+    With scenarios: `run.scenario`, and `per_year`, `hits` and `fates` of its event (`ScenarioEvent`); without designs
     that lack runs of a scenario, as what they lose a year would be too low. With [cluster]: `with_cluster`. The grid's
     parameters come first.
     """
@@ -103,12 +107,12 @@ def described(frame: "pd.DataFrame", experiment: Experiment) -> "pd.DataFrame":
     if names and None not in names.values() and (whole := _is_whole(frame, experiment, names)).any():
         frame = frame[whole].reset_index(drop=True)
         scenarios = [names[point_id] for point_id in frame["point_id"]]
-        known, some = events(experiment), next(iter(experiment.clusters), None)
+        known, some = events_by_point(experiment), next(iter(experiment.clusters), None)
         happening = [
             known.get(point_id) or experiment.scenarios[str(name)].event(some)
             for point_id, name in zip(frame["point_id"], scenarios, strict=True)
         ]
-        of = {name: [getattr(each, name) for each in happening] for name in Event._fields}
+        of = {name: [getattr(each, name) for each in happening] for name in ScenarioEvent._fields}
         frame = frame.assign(**{SCENARIO: scenarios}, **of)
     if not names or SCENARIO in frame:
         frame = with_placements(with_cluster(frame, experiment), experiment)

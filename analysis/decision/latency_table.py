@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from quorisk.analysis.decision.latency import BUILT_IN, Delay, Measured, RoundTrip, lognormal, pareto_exponential
-from quorisk.analysis.experiment.keys import check_known, number, show
+from quorisk.analysis.experiment.keys import as_toml, check_keys, real
 from quorisk.analysis.experiment.tables import CALLED
 from quorisk.kernels.errors import ConfigError
 from quorisk.say import numbers
@@ -59,9 +59,9 @@ def read(table: Mapping[str, Any], folder: Path) -> LatencySettings:
     """Returns the settings of a table [latency] of a file in `folder`. Raises ConfigError."""
     for theirs, ours in CALLED["latency"].items():
         if {theirs, ours} <= table.keys():
-            raise ConfigError(f"latency.{theirs} = {show(table[theirs])}: the same as {ours}, which is there, too")
+            raise ConfigError(f"latency.{theirs} = {as_toml(table[theirs])}: the same as {ours}, which is there, too")
     table = {CALLED["latency"].get(key, key): value for key, value in table.items()}
-    check_known("latency", table, _KEYS)
+    check_keys("latency", table, _KEYS)
     cut_ms = _number("latency.cut_ms", table["cut_ms"]) if "cut_ms" in table else math.inf
     if ("replica" in table) == ("request" in table or "answer" in table):
         raise ConfigError("latency: give either replica, or request and answer")
@@ -75,7 +75,7 @@ def read(table: Mapping[str, Any], folder: Path) -> LatencySettings:
     given = table["replica"]
     if isinstance(given, str):
         if given not in BUILT_IN:
-            raise ConfigError(f"latency.replica = {show(given)}: one of {', '.join(BUILT_IN)}, or a table with csv")
+            raise ConfigError(f"latency.replica = {as_toml(given)}: one of {', '.join(BUILT_IN)}, or a table with csv")
         return LatencySettings(BUILT_IN[given], cut_ms, f"{given} (Bailis et al., PBS, 2012)")
     if not isinstance(given, Mapping) or not {"csv"} <= given.keys() <= {"csv", "column"}:
         raise ConfigError("latency.replica: a name, or { csv = FILE, column = NAME }")
@@ -102,7 +102,7 @@ def measurements(path: Path, column: str | None = None) -> Measured:
     except ConfigError:
         raise
     except (OSError, ValueError, csv.Error) as error:  # ValueError: a name with a zero byte, a file that is not UTF-8
-        name = str(path) if str(path).isprintable() else show(path.name)
+        name = str(path) if str(path).isprintable() else as_toml(path.name)
         raise ConfigError(f"latency.replica: {name} cannot be read: {getattr(error, 'strerror', error)}") from None
     names = [name for name in (lines[0] if lines else {}) if name]
     if column is None and len(names) == 1:
@@ -111,7 +111,7 @@ def measurements(path: Path, column: str | None = None) -> Measured:
         there = (
             f"has {numbers.counted(len(names), 'column')}, named in its first line" if names else "has no measurements"
         )
-        raise ConfigError(f"latency.replica.column = {show(column)}: not a column of {path}, which {there}")
+        raise ConfigError(f"latency.replica.column = {as_toml(column)}: not a column of {path}, which {there}")
     return Measured(
         np.sort([_measured(line[column], f"{path}, line {number}") for number, line in enumerate(lines, 2)])
     )
@@ -144,4 +144,4 @@ def _delay(name: str, given: object) -> Delay:
 
 def _number(name: str, value: object) -> float:
     low, high = _RANGES[name.rpartition(".")[2]]
-    return float(number(f"a number from {low:g} to {high:g}", lambda v: low <= v <= high).of(name, value))
+    return float(real(f"a number from {low:g} to {high:g}", lambda v: low <= v <= high).of(name, value))

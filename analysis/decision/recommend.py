@@ -6,12 +6,12 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quorisk.analysis.cluster.figures import COLUMNS, ENDS
-from quorisk.analysis.cluster.interpolated import known as on_clusters
+from quorisk.analysis.cluster.interpolated import losses_on_clusters as on_clusters
 from quorisk.analysis.cluster.joined import worst_clusters
 from quorisk.analysis.decision import breakeven, verdict, years
 from quorisk.analysis.decision.advice import Recommendation, recommend
-from quorisk.analysis.decision.breakeven import Search
-from quorisk.analysis.decision.designs import Design, designs, loses_at_least
+from quorisk.analysis.decision.breakeven import BreakEvenSearch
+from quorisk.analysis.decision.designs import Design, loses_at_least, ranked_designs
 from quorisk.analysis.decision.doubt import SURE, Doubt, doubt, of_draws
 from quorisk.analysis.decision.judging import MEETS
 from quorisk.analysis.decision.levers import picked, untold
@@ -22,8 +22,8 @@ from quorisk.analysis.decision.whole import of_design
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.grid import by_design
 from quorisk.analysis.experiment.placed import Placed
-from quorisk.analysis.experiment.scenarios import Event
-from quorisk.analysis.rates.reweighted import known as by_rates
+from quorisk.analysis.experiment.scenarios import ScenarioEvent
+from quorisk.analysis.rates.reweighted import losses_by_rates as by_rates
 from quorisk.say.scope import Scope
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Advice(NamedTuple):
     target: float
     """The target: losses a year or, without scenarios, the probability in a run; infinite if there is none."""
     words: Recommendation
-    search: Search
+    search: BreakEvenSearch
     """Results of the search for break-even points."""
     scope: Scope
     doubt: Doubt | None = None
@@ -73,7 +73,7 @@ def advise(
     """
     levers = picked(experiment, keys)
     rows = weigher.frame(experiment)
-    found, target = designs(rows), float(rows["target"].iloc[0])
+    found, target = ranked_designs(rows), float(rows["target"].iloc[0])
     if not asked:
         levers = untold(experiment) if verdict.has_targets(found, target) else []
         weigher.may_run = weigher.longest_run_s < within_s  # else the first would take longer
@@ -85,7 +85,7 @@ def advise(
 
     with ThreadPoolExecutor(1) as beside:  # the search leaves a core idle
         doubts = beside.submit(doubted, experiment, rows, found, target, tell)
-        search = breakeven.search(experiment, rows, weigher, levers if len(found) > 1 else [], within_s)
+        search = breakeven.find_break_even(experiment, rows, weigher, levers if len(found) > 1 else [], within_s)
         sure = doubts.result()
     choice = verdict.choice(found, target)
     words, confidence = recommend(rows, sure=sure), experiment.run.confidence
@@ -194,7 +194,7 @@ def _design(design: Design, advice: Advice, is_chosen: bool) -> dict[str, Any]:
         },
         "scenarios": {
             part["run.scenario"]: {
-                name: part[name] for name in (*Event._fields, "p", "low", "high", "method") if name in part
+                name: part[name] for name in (*ScenarioEvent._fields, "p", "low", "high", "method") if name in part
             }
             for part in worst.get("parts", [])
             if part["method"] != REPLACED

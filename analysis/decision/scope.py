@@ -5,7 +5,7 @@ from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.placed import Placed
 from quorisk.analysis.experiment.scenarios import Scenario
 from quorisk.kernels.protocols import registry
-from quorisk.say.scope import Scope, Told
+from quorisk.say.scope import ScenarioWords, Scope
 
 
 def scope_of(experiment: Experiment) -> Scope:
@@ -23,7 +23,7 @@ def scope_of(experiment: Experiment) -> Scope:
     )
 
 
-def _told(name: str, scenario: Scenario, placed: Placed | None) -> Told:
+def _told(name: str, scenario: Scenario, placed: Placed | None) -> ScenarioWords:
     event = scenario.event(placed)
     simplifications = tuple(f"{said.rstrip('.')}." for said in scenario.simplifications)
-    return Told(name, event.per_year, scenario.about, simplifications, event.hits)
+    return ScenarioWords(name, event.per_year, scenario.about, simplifications, event.hits)

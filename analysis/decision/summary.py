@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from quorisk.analysis.cluster.figures import ENDS
 from quorisk.analysis.decision import verdict, years
-from quorisk.analysis.decision.designs import Design, estimate, loses_at_least, measure_of
+from quorisk.analysis.decision.designs import Design, loses_at_least, losses_in_words, measure_of
 from quorisk.analysis.decision.doubt import Doubt, learned, of_draws
 from quorisk.analysis.decision.judging import MEETS, UNDECIDED
 from quorisk.say import numbers, text
@@ -62,7 +62,7 @@ def summary(found: Sequence[Design], target: float, sure: Doubt | None, flips: S
         *_costs(design),
     ]
     measure = "P(any loss in a year)" if p_any else measure_of(design)
-    return Summary(named, measure, estimate(p_any or design.worst), facts)
+    return Summary(named, measure, losses_in_words(p_any or design.worst), facts)
 
 
 def _quorums(design: Design) -> Iterator[tuple[str, str]]:
@@ -91,7 +91,7 @@ def _errors(design: Design, sure: Doubt | None, p_any: Mapping[str, Any]) -> Ite
     of = ""
     if p_any:
         of, interval = " losses a year", numbers.interval(design.worst)
-        yield "losses a year", f"{estimate(design.worst)}{f' ({interval})' if interval else ''}"
+        yield "losses a year", f"{losses_in_words(design.worst)}{f' ({interval})' if interval else ''}"
     if sure is None:
         yield _UNCERTAIN, "effect not known: the file does not say how well its rates are known"
     elif known := sure.allowed.get(design.settings):

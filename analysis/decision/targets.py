@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quorisk.analysis.experiment import units
 from quorisk.analysis.experiment.identity import dotted_values
-from quorisk.analysis.experiment.keys import Kind, check_known, integer, number, show
+from quorisk.analysis.experiment.keys import Kind, as_toml, check_keys, integer, real
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.protocols.promises import several
@@ -61,7 +61,7 @@ class Targets(NamedTuple):
 
 def read(table: Mapping[str, Any], folder: Path) -> Targets:
     """Returns the targets of a file. Raises ConfigError."""
-    check_known("targets", table, _KEYS)
+    check_keys("targets", table, _KEYS)
     losses_per_year = _at_most(table, "losses_per_year", _MOST)
     p_any, p99 = _at_most(table, "p_any_loss_per_year", 1.0), _at_most(table, "incident_entries_p99", _MOST)
     copies = integer(0, 99).of("targets.copies", table.get("copies", 0))
@@ -80,7 +80,7 @@ def read(table: Mapping[str, Any], folder: Path) -> Targets:
 def _at_most(table: Mapping[str, Any], key: str, most: float) -> float:
     if key not in table:
         return math.inf
-    limit = number(f"a number above 0, {most:g} at most", lambda v: 0 < v <= most)
+    limit = real(f"a number above 0, {most:g} at most", lambda v: 0 < v <= most)
     return float(limit.of(f"targets.{key}", table[key]))
 
 
@@ -112,4 +112,4 @@ def _survives(given: object) -> dict[str, Any]:
 
 
 def _not_survived(given: object, node: str) -> ConfigError:
-    return ConfigError(f'targets.survives = {show(given)}: such as "1 {node}", "2 nodes", "1 zone"')
+    return ConfigError(f'targets.survives = {as_toml(given)}: such as "1 {node}", "2 nodes", "1 zone"')

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from quorisk.analysis.cluster.joined import (
     enough_of,
-    events,
+    events_by_point,
     is_replaced,
     solved_clusters,
     surely_with_head,
@@ -191,7 +191,7 @@ class Weigher:
 
         there = {here.point_id: point for here, point in zip(experiment.points, other.points, strict=True)}
         records: list[dict[str, Any]] = []
-        number, happening = 0, events(other)
+        number, happening = 0, events_by_point(other)
         for row in rows.to_dict("records"):
             point, now = there[row["point_id"]], {}
             kept = is_replaced(other, point.scenario) or ("any_loss" in row and point.point_id == row["point_id"])
@@ -343,7 +343,7 @@ def _telling_first(experiment: Experiment, points: Sequence[GridPoint]) -> list[
     all others, which need be no more precise than that leaves of use."""
     if experiment.clusters or not experiment.scenarios:
         return [list(points)]
-    often = events(experiment)
+    often = events_by_point(experiment)
     first = {max(each, key=lambda point: often[point.point_id].objects).point_id for each in by_design(points).values()}
     return [[each for each in points if (each.point_id in first) == is_first] for is_first in (True, False)]
 

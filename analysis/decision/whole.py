@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from quorisk.analysis.cluster.answer import Answer
-from quorisk.analysis.cluster.figures import Cause, Figure
-from quorisk.analysis.cluster.joined import columns, is_replaced
+from quorisk.analysis.cluster.answer import ClusterAnswer
+from quorisk.analysis.cluster.figures import Cause, YearFigure
+from quorisk.analysis.cluster.joined import cluster_columns, is_replaced
 from quorisk.analysis.decision import years
-from quorisk.analysis.decision.designs import EXACT, Design, designs, num_runs
+from quorisk.analysis.decision.designs import EXACT, Design, ranked_designs, runs_of_interval
 from quorisk.analysis.decision.weigh import REPLACED, Weigher
 from quorisk.analysis.estimate import amounts
 from quorisk.analysis.experiment.config import Experiment
@@ -19,7 +19,7 @@ from quorisk.analysis.statistics.yearly import FATES
 from quorisk.kernels.cluster.setting import CLUSTER
 from quorisk.kernels.errors import ConfigError
 from quorisk.say import text
-from quorisk.say.plain import plain
+from quorisk.say.plain import plain_data
 
 
 class Whole(NamedTuple):
@@ -27,11 +27,11 @@ class Whole(NamedTuple):
 
     settings: str
     """Settings of the design, in words."""
-    p_any: Figure
+    p_any: YearFigure
     """P(any loss in a year)."""
-    incidents: Figure
+    incidents: YearFigure
     """Events a year that lose anything."""
-    entries: Figure
+    entries: YearFigure
     """Number of objects lost in a year: entries, or other objects that scenarios follow."""
     either: Mapping[str, float]
     """P(any loss in a year) if what an event touches shares one fate, or is independent; empty if that is known, or
@@ -52,7 +52,7 @@ class Whole(NamedTuple):
 
     def whole_json(self) -> dict[str, Any]:
         """Returns all of it for `json.dumps`."""
-        return {**self.as_json(), "losses_per_year": self.losses_per_year, "scenarios": plain(self.scenarios)}
+        return {**self.as_json(), "losses_per_year": self.losses_per_year, "scenarios": plain_data(self.scenarios)}
 
     def as_json(self) -> dict[str, Any]:
         """Returns the fields with which every verb's --json begins."""
@@ -65,7 +65,7 @@ class Whole(NamedTuple):
         }
 
 
-def whole(experiment: Experiment, weigher: Weigher, is_exact: bool = False, records: bool = False) -> Whole:
+def whole_year(experiment: Experiment, weigher: Weigher, is_exact: bool = False, records: bool = False) -> Whole:
     """Returns the losses in a year of the one design of an experiment that is about years, with the `records` lost if
     asked. Raises ConfigError if there are several, and if a scenario is not solved though it has to be `is_exact`."""
     if len(of := by_design(experiment.points)) > 1:
@@ -88,7 +88,7 @@ def _with_records(scenarios: Mapping[str, Mapping[str, Any]], experiment: Experi
         per_second = placed.figure_in_file("cluster.entries_per_second") / placed.cluster.ledgers
     for point in experiment.points:
         row = found.get(str(point.scenario), {"p": 0.0})
-        if row["p"] and (amount := amounts.counted(experiment._replace(points=(point,)))):
+        if row["p"] and (amount := amounts.records_if_any(experiment._replace(points=(point,)))):
             records = row["per_year"] * row["hits"] * row["p"] * amount.mean
             writing_s = records / point.figure(f"rates.{experiment.model.writes}")
             at_rate = {"records_per_year": per_second * writing_s} if per_second else {}
@@ -98,7 +98,7 @@ def _with_records(scenarios: Mapping[str, Mapping[str, Any]], experiment: Experi
 
 def wholes(experiment: Experiment, weigher: Weigher) -> list[Whole]:
     """Returns the losses in a year of each design of an experiment that is about years, by rank. Raises ConfigError."""
-    return [of_design(each, experiment.run.confidence) for each in designs(weigher.frame(experiment))]
+    return [of_design(each, experiment.run.confidence) for each in ranked_designs(weigher.frame(experiment))]
 
 
 def of_design(design: Design, confidence: float) -> Whole:
@@ -107,13 +107,15 @@ def of_design(design: Design, confidence: float) -> Whole:
     rows = [row for row in worst["parts"] if row["method"] != REPLACED]
     counted = {
         row[SCENARIO]: {name: row[name] for name in ("per_year", "hits", "fates", "p", "low", "high", "method")}
-        | {"runs": num_runs(row)}
+        | {"runs": runs_of_interval(row)}
         for row in rows
         if not design.is_clustered or row["incident"]
     }
     of_cluster = [worst["any_loss_method"]] if design.is_clustered else []
     method = " and ".join(dict.fromkeys([*of_cluster, *(row["method"] for row in counted.values())]))
-    p_any, incidents, entries = (Figure(*years.ends(worst, name), method) for name in ("p_any", "incidents", "entries"))
+    p_any, incidents, entries = (
+        YearFigure(*years.ends(worst, name), method) for name in ("p_any", "incidents", "entries")
+    )
     either = {fates: worst[f"p_any_{fates}"] for fates in FATES if f"p_any_{fates}" in worst}
     return Whole(design.settings, p_any, incidents, entries, either, design.by_cause, counted, confidence)
 
@@ -137,7 +139,7 @@ def by_variant(found: Mapping[str, Whole]) -> dict[str, Any]:
     return first.as_json() | {"p_any_loss_by_variant": each, "expected_entries_by_variant": entries, "pairs": pairs}
 
 
-def likeliest(experiment: Experiment, found: Whole) -> Experiment:
+def likeliest_scenario(experiment: Experiment, found: Whole) -> Experiment:
     """Returns an experiment of the one scenario that shows how its design loses data most often. Losses of a cluster
     are shown by a scenario that it replaces: an outage, or another one that follows an entry; by the file itself if it
     has no such scenario."""
@@ -158,7 +160,7 @@ def likeliest(experiment: Experiment, found: Whole) -> Experiment:
     return experiment.changed(f"{SCENARIO}={most}")
 
 
-def with_scenarios(experiment: Experiment, answers: Sequence[Answer], weigher: Weigher) -> list[Answer]:
+def with_scenarios(experiment: Experiment, answers: Sequence[ClusterAnswer], weigher: Weigher) -> list[ClusterAnswer]:
     """Returns the losses of designs on their clusters together with those in scenarios that count beside these, as all
     other verbs give them. Sizes of incidents stay the clusters' own. Raises ConfigError."""
     names = [name for name, scenario in experiment.scenarios.items() if scenario.incident]
@@ -174,21 +176,26 @@ def with_scenarios(experiment: Experiment, answers: Sequence[Answer], weigher: W
     ]
 
 
-def _with_rows(answer: Answer, rows: Sequence[Mapping[str, Any]], experiment: Experiment, placed: Placed) -> Answer:
+def _with_rows(
+    answer: ClusterAnswer, rows: Sequence[Mapping[str, Any]], experiment: Experiment, placed: Placed
+) -> ClusterAnswer:
     """A design's answer on a cluster, joined with those of its scenarios, which have a row each."""
-    here = [{**row, **columns(answer), **experiment.scenarios[row[SCENARIO]].event(placed)._asdict()} for row in rows]
+    here = [
+        {**row, **cluster_columns(answer), **experiment.scenarios[row[SCENARIO]].event(placed)._asdict()}
+        for row in rows
+    ]
     parts, losses = {row[SCENARIO]: years.part_of(row) for row in here if row["incident"]}, answer.losses
     method = " and ".join(dict.fromkeys([losses.p_any.method, *(row["method"] for row in here if row["incident"])]))
-    year = years.added(here)
-    p_any, often, entries = (Figure(*years.ends(year, name), method) for name in ("p_any", "incidents", "entries"))
+    year = years.year_of_scenarios(here)
+    p_any, often, entries = (YearFigure(*years.ends(year, name), method) for name in ("p_any", "incidents", "entries"))
     ten_years = yearly.Ends(*(10.0 * rate for rate in yearly.incidents(parts.values())))
     in_ten = yearly.p_any(ten_years, yearly.Ends(*losses.p_any_in_ten_years[:3]))
     by_cause = {cause: each.incidents for cause, each in losses.by_cause.items()}
-    by_cause |= {name: Figure(*yearly.incidents([part]), method) for name, part in parts.items()}
+    by_cause |= {name: YearFigure(*yearly.incidents([part]), method) for name, part in parts.items()}
     shares = {cause: Cause(each, each.value / often.value if often.value else 0.0) for cause, each in by_cause.items()}
     joined = losses._replace(
         p_any=p_any,
-        p_any_in_ten_years=Figure(*in_ten, method),
+        p_any_in_ten_years=YearFigure(*in_ten, method),
         incidents=often,
         entries=entries,
         by_cause=shares,

@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from quorisk.analysis.cluster.figures import COLUMNS, ENDS
-from quorisk.analysis.statistics.yearly import FATES, NOTHING, Ends, Part, incidents, is_open, losses, p_any
+from quorisk.analysis.statistics.yearly import FATES, NOTHING, Ends, ScenarioPart, incidents, is_open, losses, p_any
 from quorisk.say import text
 
 COUNTED = ("losses", "hidden", "runs", "messages", "steps", "completed", "horizon", "stuck")
@@ -19,12 +19,12 @@ _WHOLE = ("kafka", "kraft")
 Others follow an entry."""
 
 
-def part_of(row: Mapping[str, Any]) -> Part:
+def part_of(row: Mapping[str, Any]) -> ScenarioPart:
     """Returns the contribution to a year of the scenario of a frame's row."""
-    return Part(row["per_year"], row["p"], row["low"], row["high"], row.get("hits", 1.0), row.get("fates", ""))
+    return ScenarioPart(row["per_year"], row["p"], row["low"], row["high"], row.get("hits", 1.0), row.get("fates", ""))
 
 
-def added(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def year_of_scenarios(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Returns the year of a design from the rows of its scenarios; ends of intervals that hold together add up.
 
     `p_any` is P(any loss in a year), `incidents` and `entries` are the incidents and the losses in a year, each with
@@ -75,7 +75,7 @@ def _sizes(first: Mapping[str, Any], rate: Ends) -> dict[str, Any]:
     return found
 
 
-def of(frame: pd.DataFrame) -> pd.DataFrame:
+def yearly_frame(frame: pd.DataFrame) -> pd.DataFrame:
     """Returns a frame with scenarios as one without: `p`, `low` and `high` are times a year.
 
     Keys in which only scenarios differ have no column any more; message loss is the largest of theirs.
@@ -90,7 +90,7 @@ def of(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _year(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    found = added(parts) | {text.MESSAGE_LOSS: max(part[text.MESSAGE_LOSS] for part in parts)}
+    found = year_of_scenarios(parts) | {text.MESSAGE_LOSS: max(part[text.MESSAGE_LOSS] for part in parts)}
     own = [part for part in parts if part.get("incident")]
     if "any_loss" in found and found["invariant"] == text.ANY_LOSS:
         return found | {"incident": bool(own), "method": " or ".join(dict.fromkeys(part["method"] for part in own))}

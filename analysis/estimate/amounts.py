@@ -6,7 +6,7 @@ from typing import Any
 
 from quorisk.analysis.estimate.estimate import Amount, only_point
 from quorisk.analysis.estimate.method import PILOT_RUNS
-from quorisk.analysis.estimate.records import losing
+from quorisk.analysis.estimate.records import runs_that_lose
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.kernels.engines.rerun import rerun
 
@@ -17,18 +17,20 @@ MOST_RUNS = 50
 def with_amount(experiment: Experiment, result: Any) -> Any:
     """Returns an `Estimate` or an `ExactResult` of the experiment's one point, with the number of records lost if it is
     known."""
-    if not (result.data_loss.p and (amount := counted(experiment))):
+    if not (result.data_loss.p and (amount := records_if_any(experiment))):
         return result
     return result._replace(amount=amount, expected_records=amount.mean * result.data_loss.p)
 
 
-def counted(experiment: Experiment) -> Amount | None:
+def records_if_any(experiment: Experiment) -> Amount | None:
     """Returns the number of records that a run of the experiment's one point loses if it loses any. None if the model
     cannot count them, or if fewer than two of its first PILOT_RUNS runs lose data."""
     model, point, run = experiment.model, only_point(experiment).point, experiment.run
     if not (model.lost_records and point.values["continuous_writes"]):
         return None
-    runs, _ = losing(model, point, run.seed, range(run.first_run, run.first_run + min(run.runs, PILOT_RUNS)), MOST_RUNS)
+    runs, _ = runs_that_lose(
+        model, point, run.seed, range(run.first_run, run.first_run + min(run.runs, PILOT_RUNS)), MOST_RUNS
+    )
     if len(runs) < 2:
         return None
     from scipy.special import stdtrit  # here, since it takes its time to load

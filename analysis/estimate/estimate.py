@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from quorisk.analysis.estimate import method, rare
 from quorisk.analysis.estimate.method import Rare, Where
-from quorisk.analysis.estimate.stopping import estimator_of
+from quorisk.analysis.estimate.stopping import estimator_of_run
 from quorisk.analysis.experiment.config import Experiment, RunSettings
 from quorisk.analysis.experiment.grid import GridPoint, one_wanted
 from quorisk.analysis.experiment.identity import dotted_values
@@ -146,8 +146,8 @@ def estimate(
 
     `run.method` says whether all is counted, or the likeliest paths are solved exactly, within `memory_bytes`.
     `progress` is called with the number of runs that ended since its last call. While the likeliest paths are solved,
-    `solving` is called as by `rare.solve`; an interval as narrow as `enough` ends that. Raises ConfigError if there are
-    several points, or if `run.method` cannot be used.
+    `solving` is called as by `rare.solve_head`; an interval as narrow as `enough` ends that. Raises ConfigError if
+    there are several points, or if `run.method` cannot be used.
     """
     point, point_id, _ = only_point(experiment)
     model, run, points = experiment.model, experiment.run, pack(experiment.model, [point])
@@ -160,7 +160,7 @@ def estimate(
     seconds = time.perf_counter() - compiled
     counted = named_tally(model, made.sums)
     tally, stopped = (found.tail, found.stopped) if found else (counted, made.stopped)
-    parts = rare.parts(model, *found.known) if found else {}
+    parts = rare.parts_by_invariant(model, *found.known) if found else {}
     losing = data_loss_invariants(model)
     return Estimate(
         protocol=experiment.protocol,
@@ -203,8 +203,8 @@ def estimate(
 def method_of(found: Rare | None, run: RunSettings) -> str:
     """Returns the name of an answer's method in results."""
     if found is None:
-        return estimator_of(run).method
-    return rare.named(found.known.solved.beyond, found.known.exits is not None, estimator_of(run))
+        return estimator_of_run(run).method
+    return rare.named(found.known.solved.beyond, found.known.exits is not None, estimator_of_run(run))
 
 
 def _mean_time_to_loss(tally: Tally) -> float | None:
@@ -215,7 +215,7 @@ def _mean_time_to_loss(tally: Tally) -> float | None:
 
 def _met(tally: Tally, run: RunSettings) -> list[MetFaults]:
     """Losses by the set of faults met. Each share is estimated among losses as a probability is among runs."""
-    lost, estimator = tally.outcomes[OUTCOMES[LOST]], estimator_of(run)
+    lost, estimator = tally.outcomes[OUTCOMES[LOST]], estimator_of_run(run)
     return [
         MetFaults(sorted(faults), losses, losses / lost, *estimator.interval(losses, lost))
         for faults, losses in sorted(tally.losses_by_faults.items(), key=lambda each: (-each[1], sorted(each[0])))
@@ -227,12 +227,14 @@ def _exposure(invariant: str, tally: Tally) -> Exposure:
     return Exposure(runs, tally.exposed_ticks[invariant] * TIME_TICK / runs if runs else None)
 
 
-def risk_of(invariant: str, tally: Tally, run: RunSettings, part: rare.Part | None, from_exits: bool = True) -> Risk:
+def risk_of(
+    invariant: str, tally: Tally, run: RunSettings, part: rare.LossPart | None, from_exits: bool = True
+) -> Risk:
     """Returns the risk of an invariant, or DATA_LOSS, by a tally of runs: with a `part`, runs from a head's exits, or
     else from the beginning, within what the head bounds.
     """
     losses, hidden = method.judged(tally.outcomes, tally.broken, run._replace(precision_of=invariant))
-    estimator = estimator_of(run)
+    estimator = estimator_of_run(run)
     if part and from_exits:
         p, low, high = part.p(losses, tally.runs), *part.interval(estimator, losses, tally.runs, hidden)
     elif part:

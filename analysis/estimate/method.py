@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from quorisk.analysis.estimate import rare
 from quorisk.analysis.estimate.ahead import helping_with_head
-from quorisk.analysis.estimate.stopping import estimator_of, is_precise, rule_of
+from quorisk.analysis.estimate.stopping import estimator_of_run, is_precise, rule_of
 from quorisk.analysis.estimate.sums import run_sums
 from quorisk.analysis.experiment.config import Experiment, RunSettings
 from quorisk.analysis.experiment.keys import DATA_LOSS
@@ -117,7 +117,7 @@ def unknown_outcomes(run: RunSettings) -> tuple[int, ...]:
     return (UNFINISHED, HORIZON) if run.at_any_time else (UNFINISHED,)
 
 
-def count(where: Where, run: RunSettings, end: int, before: Made | None = None) -> Made:
+def count_runs(where: Where, run: RunSettings, end: int, before: Made | None = None) -> Made:
     """Returns the first `end` of the runs asked for, given those `before`: fewer, if they are precise enough."""
 
     def enough(losses: int, runs: int, hidden: int) -> bool:
@@ -155,7 +155,7 @@ def most_transitions(run: RunSettings, pilot_steps: int, pilot_runs: int) -> int
     return max(rare.FEWEST_TRANSITIONS, min(rare.MOST_TRANSITIONS, most))
 
 
-def known(
+def known_head(
     model: Model,
     point: Point,
     run: RunSettings,
@@ -166,13 +166,13 @@ def known(
 ) -> KnownHead | None:
     """Returns a point's head of `most` transitions, or fewer, and where runs leave it; None if `run.method` has none.
 
-    A pure function of its arguments. `progress` is called as by `rare.solve`. Raises ModelError where a protocol that
-    is not Quorisk's own has a head keep states in the place of others that do not go on alike
+    A pure function of its arguments. `progress` is called as by `rare.solve_head`. Raises ModelError where a protocol
+    that is not Quorisk's own has a head keep states in the place of others that do not go on alike
     (`kernels.states.lumped`), or is wrong about its margin.
     """
     rule = rule_of(run)
     certain = 0.0 if run.method == "exact" else min(rare.CERTAIN, rule.relative if rule else rare.CERTAIN)
-    found = rare.solve(model, point, memory_bytes // 2, most, progress, certain, enough, by_margin=True)
+    found = rare.solve_head(model, point, memory_bytes // 2, most, progress, certain, enough, by_margin=True)
     if found is None or (run.method == "exact" and not found[1].complete):
         return None
     head, solved = found
@@ -187,7 +187,7 @@ def known(
     while rare.is_too_wide(solved, exits, most):
         del head  # exits have the memory of a smaller one
         given = model, point, memory_bytes // 2, solved.transitions // 4, progress, certain
-        smaller = rare.solve(*given, is_patient=False, by_margin=True)
+        smaller = rare.solve_head(*given, is_patient=False, by_margin=True)
         if smaller is None or smaller[1].transitions >= solved.transitions:
             break
         head, less = smaller
@@ -195,15 +195,15 @@ def known(
         if rare.upper(less, others, most) >= rare.upper(solved, exits, most):
             break
         solved, exits = less, others
-    return KnownHead(sampled(solved, exits), exits) if len(exits.flows) else KnownHead(solved, None)
+    return KnownHead(sampled_head(solved, exits), exits) if len(exits.flows) else KnownHead(solved, None)
 
 
-def sampled(solved: Solved, exits: Exits) -> Solved:
+def sampled_head(solved: Solved, exits: Exits) -> Solved:
     """Returns a solved head as sampled from its exits: where less than F may be lost, with B as those runs have it."""
     return solved._replace(beyond=exits.beyond) if solved.beyond < solved.leaves else solved
 
 
-def solve(
+def solve_and_sample(
     where: Where,
     point: Point,
     run: RunSettings,
@@ -213,20 +213,20 @@ def solve(
 ) -> Rare | None:
     """Returns a point's head and the runs from its exits; None if `run.method` has none.
 
-    `pilot` says how long its runs are. `progress` is as for `known`.
+    `pilot` says how long its runs are. `progress` is as for `known_head`.
     """
     most = most_transitions(run, pilot.steps, pilot.runs)
-    found = known(where.model, point, run, most, memory_bytes, progress, where.enough)
+    found = known_head(where.model, point, run, most, memory_bytes, progress, where.enough)
     if found is None:
         return None
-    parts = rare.parts(where.model, *found)
+    parts = rare.parts_by_invariant(where.model, *found)
     nothing = named_tally(where.model, [0] * num_columns(where.model))
     _hold_against(where.model, run, parts, pilot, nothing)
     if found.exits is None:
         return Rare(found, nothing, "certain")
     part = parts[run.precision_of]
     where = where._replace(points=from_exits(where.points, found.exits))
-    num_runs = parts[DATA_LOSS].num_runs(estimator_of(run), run.runs, where.enough)
+    num_runs = parts[DATA_LOSS].num_runs(estimator_of_run(run), run.runs, where.enough)
     run = run._replace(first_run=TAIL + run.first_run, runs=num_runs)
     made = _make(where, run, run.runs, None, lambda k, n, hidden: part.is_precise(run, k, n, hidden))
     tail = named_tally(where.model, made.sums)
@@ -234,7 +234,9 @@ def solve(
     return Rare(found, tail, made.stopped)
 
 
-def _hold_against(model: Model, run: RunSettings, parts: Mapping[str, rare.Part], pilot: Tally, tail: Tally) -> None:
+def _hold_against(
+    model: Model, run: RunSettings, parts: Mapping[str, rare.LossPart], pilot: Tally, tail: Tally
+) -> None:
     """Raises ModelError where the pilot's runs contradict a head and the runs from its exits."""
     for name, part in parts.items():
         asked = run._replace(precision_of=name)
@@ -252,7 +254,7 @@ def answer(
 ) -> tuple[Made, Rare | None]:
     """Returns the runs of a point from the beginning, and its head with its runs if losses are too rare for those.
 
-    `solving` is called as by `rare.solve`. Raises ConfigError if
+    `solving` is called as by `rare.solve_head`. Raises ConfigError if
     `run.method` cannot be used, and ModelError if what the model declares is wrong.
     """
     run = experiment.run
@@ -260,17 +262,17 @@ def answer(
         if run.method in ("head", "exact"):
             why = "because runs end at a fixed time, or run.at_any_time asks for losses after a lifetime"
             raise ConfigError(f"{experiment.path}: run.method = {run.method!r}: count or auto, {why}")
-        return count(where, run, run.runs), None
-    made = count(where, run, pilot)
+        return count_runs(where, run, run.runs), None
+    made = count_runs(where, run, pilot)
     tally = named_tally(where.model, made.sums)
     if made.stopped == "precision":
         return made, None
     if is_rare(run, *judged(tally.outcomes, tally.broken, run)):
         with helping_with_head(where.model, point):
-            found = solve(where, point, run, tally, memory_bytes, solving)
+            found = solve_and_sample(where, point, run, tally, memory_bytes, solving)
         if found:
             return made, found
         if run.method != "auto":
             why = "its chain does not fit in memory, or runs move back and forth among too many states"
             raise ConfigError(f"{experiment.path}: run.method = {run.method!r}: {why}; use auto or count")
-    return count(where, run, run.runs, made) if made.runs < run.runs else made, None
+    return count_runs(where, run, run.runs, made) if made.runs < run.runs else made, None

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from quorisk.analysis.estimate.stopping import estimator_of, rule_of
+from quorisk.analysis.estimate.stopping import estimator_of_run, rule_of
 from quorisk.analysis.experiment.config import RunSettings
 from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.analysis.statistics.estimator import BOUNDS, Estimator
@@ -88,7 +88,7 @@ class HeadPart(NamedTuple):
     """About how many runs from the exits an interval of ±10 % takes; None if that many were made, or none was lost."""
 
 
-class Part(NamedTuple):
+class LossPart(NamedTuple):
     """P = inside + leaves x (the share of the runs from the exits that are lost)."""
 
     inside: float
@@ -172,13 +172,13 @@ class Part(NamedTuple):
 
     def is_precise(self, run: RunSettings, losses: int, runs: int, hidden: int, num_points: int = 1) -> bool:
         """Whether the interval is as narrow as an experiment asks for; never if it does not ask."""
-        low, high = self.interval(estimator_of(run, num_points), losses, runs, hidden)
+        low, high = self.interval(estimator_of_run(run, num_points), losses, runs, hidden)
         half_width = (high - low) / 2.0
         rule = rule_of(run)
         return rule is not None and half_width <= min(rule.half_width, rule.relative * self.p(losses, runs))
 
 
-def parts(model: Model, solved: Solved, exits: Exits | None) -> dict[str, Part]:
+def parts_by_invariant(model: Model, solved: Solved, exits: Exits | None) -> dict[str, LossPart]:
     """Returns the part of each invariant, and of DATA_LOSS.
 
     If the breach of an invariant does not end a run, nothing after the head is sampled for it: an exit does not say
@@ -192,10 +192,10 @@ def parts(model: Model, solved: Solved, exits: Exits | None) -> dict[str, Part]:
     return found
 
 
-def _part(inside: float, leaves: float, exits: Exits | None) -> Part:
+def _part(inside: float, leaves: float, exits: Exits | None) -> LossPart:
     if exits is None:
-        return Part(inside, leaves, 0.0, 0, False)
-    return Part(inside, leaves, exits.left_out, len(exits.flows), True)
+        return LossPart(inside, leaves, 0.0, 0, False)
+    return LossPart(inside, leaves, exits.left_out, len(exits.flows), True)
 
 
 def applies(point: Point, run: RunSettings) -> bool:
@@ -203,7 +203,7 @@ def applies(point: Point, run: RunSettings) -> bool:
     return point.horizon == math.inf and not (run.at_any_time and point.lifetime < math.inf)
 
 
-def solve(
+def solve_head(
     model: Model,
     point: Point,
     memory_bytes: int,

@@ -23,7 +23,9 @@ _TOGETHER = 1 << 14
 """Most runs of a job."""
 
 
-def losing(model: Model, point: Point, seed: int, runs: range, enough: int = MOST_RUNS) -> tuple[list[int], int]:
+def runs_that_lose(
+    model: Model, point: Point, seed: int, runs: range, enough: int = MOST_RUNS
+) -> tuple[list[int], int]:
     """Returns those of these runs that lose data, and how many are cut off, up to where `enough` of them do."""
     engine, packed = registry.choose("numba"), pack(model, [point])
     found, hidden = list[int](), 0
@@ -37,7 +39,7 @@ def losing(model: Model, point: Point, seed: int, runs: range, enough: int = MOS
     return found, hidden
 
 
-def records(experiment: Experiment, threads: int) -> "pd.DataFrame":
+def rows_of_runs(experiment: Experiment, threads: int) -> "pd.DataFrame":
     """Returns a row for each run of an experiment's one point, as `quorisk.runs` says. Raises ConfigError."""
     import pandas as pd
 

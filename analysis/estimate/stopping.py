@@ -14,7 +14,7 @@ def rule_of(run: RunSettings) -> Rule | None:
     return rule if min(rule) < math.inf else None
 
 
-def estimator_of(run: RunSettings, num_points: int = 1) -> Estimator:
+def estimator_of_run(run: RunSettings, num_points: int = 1) -> Estimator:
     """Returns the estimator of intervals for an experiment whose grid has this many points."""
     return Estimator(run.confidence, num_points if run.simultaneous else 1, rule_of(run) is not None)
 
@@ -22,7 +22,7 @@ def estimator_of(run: RunSettings, num_points: int = 1) -> Estimator:
 def is_precise(run: RunSettings, losses: int, runs: int, hidden: int, num_points: int = 1) -> bool:
     """Whether the interval after `runs` runs is as narrow as an experiment asks for; never if it does not ask."""
     rule = rule_of(run)
-    interval = estimator_of(run, num_points).interval(losses, runs, hidden)
+    interval = estimator_of_run(run, num_points).interval(losses, runs, hidden)
     return rule is not None and rule.is_met(losses, runs, *interval)
 
 

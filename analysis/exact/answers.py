@@ -30,7 +30,7 @@ TRUNCATION = 1e-13
 MOST_JUMPS = 10_000_000
 
 
-class Answers(NamedTuple):
+class ChainAnswers(NamedTuple):
     """Numbers of runs that go on until they end by themselves."""
 
     data_loss: float
@@ -52,21 +52,21 @@ class TooLong(ValueError):
     """A model time that takes more than MOST_JUMPS jumps to follow."""
 
 
-def solve(
+def solve_chain(
     chain: Chain,
     parts: Components,
     model: Model,
     steps: Sequence[int],
     times: Sequence[float],
     data_loss_alone: bool = False,
-) -> Answers:
+) -> ChainAnswers:
     """Returns the answers, each to a relative error below 1e-10; of data loss alone, those to other invariants are left
     out, which take as long again each. Raises TooLong."""
     visits = absorption.visits(chain, parts)
     absorption.check_that_runs_end(chain, visits, model.name)
     lost, goes_on = chain.ends == LOST, chain.ends == UNFINISHED
     p_endless = _p_endless(chain, visits)
-    return Answers(
+    return ChainAnswers(
         data_loss=float(visits[lost].sum()),
         invariants={} if data_loss_alone else _invariants(chain, parts, model, visits),
         outcomes={OUTCOMES[i]: float(visits[chain.ends == i].sum()) for i in ENDS} | {OUTCOMES[UNFINISHED]: p_endless},

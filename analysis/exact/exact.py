@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 from quorisk.analysis import files
 from quorisk.analysis.estimate.estimate import Amount, assumptions, data_loss_invariants, only_point
 from quorisk.analysis.exact import answers, storm, umb
-from quorisk.analysis.exact.answers import Answers, TooLong
+from quorisk.analysis.exact.answers import ChainAnswers, TooLong
 from quorisk.analysis.experiment import units
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.identity import dotted_values
@@ -25,7 +25,7 @@ from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import Model
 from quorisk.kernels.states import absorption
 from quorisk.kernels.states.absorption import MAX_COMPONENT, Components
-from quorisk.kernels.states.chain import Chain, ChainError, Progress, build
+from quorisk.kernels.states.chain import Chain, ChainError, Progress, build_chain
 
 SMALLER = "reduce the sizes in [model], or use `quorisk estimate`, which solves the likeliest paths exactly"
 INSTEAD = f"give it more memory, {SMALLER}"
@@ -104,7 +104,7 @@ def exact(
     built = time.perf_counter()
     parts = _components(chain)
     try:
-        solved = answers.solve(chain, parts, model, steps, times, data_loss_alone)
+        solved = answers.solve_chain(chain, parts, model, steps, times, data_loss_alone)
     except TooLong as error:
         raise ConfigError(str(error)) from None
     solve_s = time.perf_counter() - built
@@ -124,7 +124,9 @@ def exact(
         p_by_steps=solved.p_by_steps,
         p_by_time=solved.p_by_time,
         storm_difference=(
-            storm.largest_difference(solved, storm.solve(chain, acyclic, model, steps, times)) if ask_storm else None
+            storm.largest_difference(solved, storm.storm_answers(chain, acyclic, model, steps, times))
+            if ask_storm
+            else None
         ),
         build_s=built - start,
         solve_s=solve_s,
@@ -173,7 +175,7 @@ def chain_of(experiment: Experiment, memory_bytes: int, progress: Progress | Non
             f"set run.horizon = inf, and ask for the data loss by time {point.horizon:g}"
         )
     try:
-        return build(experiment.model, point, memory_bytes, progress)
+        return build_chain(experiment.model, point, memory_bytes, progress)
     except ChainError as error:
         raise ConfigError(f": {error}; {INSTEAD}", "memory") from None
     except MemoryError:
@@ -208,7 +210,7 @@ def _components(chain: Chain) -> Components:
     return parts
 
 
-def _certain(chain: Chain, model: Model, solved: Answers) -> dict[str, Any]:
+def _certain(chain: Chain, model: Model, solved: ChainAnswers) -> dict[str, Any]:
     breaking = answers.breaks(chain, model)
     lost = solved.outcomes["lost"]
     return {

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from quorisk.analysis.exact.answers import ENDS, Answers
+from quorisk.analysis.exact.answers import ENDS, ChainAnswers
 from quorisk.analysis.exact.umb import Time, write_umb
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import LOST, OUTCOMES, UNFINISHED, Model
@@ -28,12 +28,14 @@ DIGITS = 17
 _ROOM_BYTES = 1 << 16
 
 
-def solve(chain: Chain, acyclic: bool, model: Model, steps: Sequence[int], times: Sequence[float]) -> Answers:
+def storm_answers(
+    chain: Chain, acyclic: bool, model: Model, steps: Sequence[int], times: Sequence[float]
+) -> ChainAnswers:
     """Storm's answers. Raises ConfigError if stormpy is not installed."""
     ask = _Solver(chain, acyclic, model, "discrete")
     by_time = _Solver(chain, acyclic, model, "stochastic") if times else ask
     lost = OUTCOMES[LOST]
-    return Answers(
+    return ChainAnswers(
         data_loss=ask(f'P=? [F "{lost}"]'),
         invariants={invariant.name: ask(f'P=? [F "{invariant.name}"]') for invariant in model.invariants},
         outcomes={OUTCOMES[i]: ask(f'P=? [F "{OUTCOMES[i]}"]') for i in ENDS}
@@ -51,7 +53,7 @@ def write_drn(chain: Chain, model: Model, path: Path, time: Time) -> None:
     path.open("wb").close()  # Storm would not say why it cannot
     options = storm.io.DirectEncodingExporterOptions()
     options.output_precision = DIGITS
-    storm.io.export_to_drn(load(chain, model, time), path, options=options)
+    storm.io.export_to_drn(chain_in_storm(chain, model, time), path, options=options)
     _check_room(path)
 
 
@@ -64,7 +66,7 @@ def _check_room(path: Path) -> None:
         file.truncate(end)
 
 
-def load(chain: Chain, model: Model, time: Time) -> "stormpy.models.SparseModel":
+def chain_in_storm(chain: Chain, model: Model, time: Time) -> "stormpy.models.SparseModel":
     """Returns the chain as Storm holds it. Raises ConfigError."""
     storm = _stormpy()
     options = storm.io.UmbImportOptions()
@@ -75,13 +77,13 @@ def load(chain: Chain, model: Model, time: Time) -> "stormpy.models.SparseModel"
         return storm.build_model_from_umb(path, options=options)
 
 
-def largest_difference(ours: Answers, storms: Answers) -> float:
+def largest_difference(ours: ChainAnswers, storms: ChainAnswers) -> float:
     """Returns the largest relative difference between two answers to the same question."""
     pairs = zip(_numbers(ours), _numbers(storms), strict=True)
     return max(abs(a - b) / max(abs(a), abs(b)) for a, b in pairs if a != b) if ours != storms else 0.0
 
 
-def _numbers(answers: Answers) -> list[float]:
+def _numbers(answers: ChainAnswers) -> list[float]:
     return [x for part in answers for x in (part.values() if isinstance(part, dict) else [part])]
 
 
@@ -90,7 +92,7 @@ class _Solver:
 
     def __init__(self, chain: Chain, acyclic: bool, model: Model, time: Time) -> None:
         self.storm = _stormpy()
-        self.model = load(chain, model, time)
+        self.model = chain_in_storm(chain, model, time)
         self.starts = np.flatnonzero(chain.initial)
         self.weights = chain.initial[self.starts]
         self.environment = self.storm.environments.default(self.model)

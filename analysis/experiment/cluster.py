@@ -33,7 +33,7 @@ from fractions import Fraction
 from typing import Any
 
 from quorisk.analysis.experiment import units
-from quorisk.analysis.experiment.keys import PER_YEAR, PROBABILITY, SWITCH, Key, Kind, choice, count, number, show
+from quorisk.analysis.experiment.keys import PER_YEAR, PROBABILITY, SWITCH, Key, Kind, as_toml, integral, one_of, real
 from quorisk.analysis.experiment.placed import COPIES, EVENTS, TABLE, Placed, Source, at_risk, is_key
 from quorisk.kernels.cluster.setting import (
     AFTER,
@@ -105,7 +105,7 @@ def event_names(document: Mapping[str, Any], others: Iterable[str]) -> tuple[str
     for name in found:
         if not re.fullmatch(r"[A-Za-z]\w{0,39}", name) or name in _OTHER_CAUSES:
             allowed = f"a name of letters, digits and _, but none of {', '.join(_OTHER_CAUSES)}"
-            raise ConfigError(f"{EVENTS}{show(name)}: {allowed}")
+            raise ConfigError(f"{EVENTS}{as_toml(name)}: {allowed}")
     return tuple(found)
 
 
@@ -119,38 +119,38 @@ def check_former(names: Iterable[str]) -> None:
             raise ConfigError(f"{name}: is an event now; write {said}")
 
 
-def keys(events: Iterable[str] = ()) -> dict[str, Key]:
+def cluster_keys(events: Iterable[str] = ()) -> dict[str, Key]:
     """Returns the keys of the table, by dotted name, with those of these events. Rates are a year's, times are in
     seconds."""
-    rate = number("a number of times a year from 0 to 1e6", lambda v: 0 <= v <= 1e6)
+    rate = real("a number of times a year from 0 to 1e6", lambda v: 0 <= v <= 1e6)
     rate = _read_as(rate, units.read_rate, YEAR_S, units.RATE)
     time = Kind(float, f"0, or {units.TIME}", _read_time)
     some_time = Kind(float, f"{units.TIME}, above 0", lambda value: _read_time(value) or None)
-    size = _read_as(number("a number of bytes above 0", lambda v: 0 < v <= 1e30), units.read_size, 1, units.SIZE)
-    some = number("a number above 0, of bytes a second", lambda v: 0 < v <= 1e30)
+    size = _read_as(real("a number of bytes above 0", lambda v: 0 < v <= 1e30), units.read_size, 1, units.SIZE)
+    some = real("a number above 0, of bytes a second", lambda v: 0 < v <= 1e30)
     bandwidth = _read_as(some, units.read_bandwidth, 1, units.BANDWIDTH)
-    probability = number("a probability, from 0 to 1", lambda v: 0 <= v <= 1)
-    many = number("a number from 1 to 1e15", lambda v: 1 <= v <= 1e15)
-    shape = number("a number from 0.1 to 10", lambda v: 0.1 <= v <= 10)
+    probability = real("a probability, from 0 to 1", lambda v: 0 <= v <= 1)
+    many = real("a number from 1 to 1e15", lambda v: 1 <= v <= 1e15)
+    shape = real("a number from 0.1 to 10", lambda v: 0.1 <= v <= 10)
     kinds: dict[str, tuple[Kind, Any]] = {
-        "nodes": (count(1, MOST_NODES), None),
-        "racks": (count(1, MOST_NODES), 1),
-        "placement": (choice(PLACEMENTS), RANDOM),
-        "scatter_width": (count(1, MOST_NODES), 0),
+        "nodes": (integral(1, MOST_NODES), None),
+        "racks": (integral(1, MOST_NODES), 1),
+        "placement": (one_of(PLACEMENTS), RANDOM),
+        "scatter_width": (integral(1, MOST_NODES), 0),
         "ledgers": (many, 0.0),
         "entries_per_ledger": (many, 0.0),
-        "entries_per_second": (number("a number above 0, and 1e15 at most", lambda v: 0 < v <= 1e15), 0.0),
+        "entries_per_second": (real("a number above 0, and 1e15 at most", lambda v: 0 < v <= 1e15), 0.0),
         "retention": (some_time, 0.0),
         "stored_bytes": (size, 0.0),
         "entry_bytes": (size, 0.0),
         "node_loss": (rate, 0.0),
-        "disks_per_node": (count(1, MOST_DISKS), 1),
+        "disks_per_node": (integral(1, MOST_DISKS), 1),
         "disk_loss": (rate, 0.0),
         "detection_delay": (time, 0.0),
         "node_bytes": (size, 0.0),
         "repair_bandwidth": (bandwidth, 0.0),
         "cluster_repair_bandwidth": (bandwidth, 0.0),
-        "repair_workers": (count(1, MOST_NODES), 0),
+        "repair_workers": (integral(1, MOST_NODES), 0),
         "worker_repair_bandwidth": (bandwidth, 0.0),
         "repair_queue": (SWITCH, False),
         "restarts": (rate, 0.0),
@@ -158,13 +158,13 @@ def keys(events: Iterable[str] = ()) -> dict[str, Key]:
         "outage_time": (time, 0.0),
         "lifetime_shape": (shape, 1.0),
         "service_life": (some_time, 5.0 * YEAR_S),
-        "batches": (count(1, MOST_NODES), 0),
+        "batches": (integral(1, MOST_NODES), 0),
     }
     for event in events:
         kinds |= {
-            f"events.{event}.scope": (choice(SCOPES), CLUSTER),
-            f"events.{event}.nodes": (count(1, MOST_NODES), 0),
-            f"events.{event}.first_node": (count(1, MOST_NODES), 0),
+            f"events.{event}.scope": (one_of(SCOPES), CLUSTER),
+            f"events.{event}.nodes": (integral(1, MOST_NODES), 0),
+            f"events.{event}.first_node": (integral(1, MOST_NODES), 0),
             f"events.{event}.per_year": (rate, None),
             f"events.{event}.p_lost": (probability, None),
             f"events.{event}.takes_unflushed": (SWITCH, ""),
@@ -176,7 +176,9 @@ def keys(events: Iterable[str] = ()) -> dict[str, Key]:
     }
 
 
-def place(protocol: str, values: Mapping[str, Any], varied: Mapping[str, Any], is_physical: bool = False) -> Placed:
+def place_design(
+    protocol: str, values: Mapping[str, Any], varied: Mapping[str, Any], is_physical: bool = False
+) -> Placed:
     """Returns a design, by the values of all keys, on its cluster; `is_physical` says that rates are a second's.
 
     Raises ConfigError if the design does not fit there.
@@ -274,7 +276,7 @@ def _events(mine: Mapping[str, Any]) -> Iterator[Event]:
 
 
 def _wrong(mine: Mapping[str, Any], name: str, allowed: str) -> ConfigError:
-    return ConfigError(f"{TABLE}.{name} = {show(mine[name])}: {allowed}")
+    return ConfigError(f"{TABLE}.{name} = {as_toml(mine[name])}: {allowed}")
 
 
 def _check_placement(mine: Mapping[str, Any], copies: int, ensemble: int, key: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from quorisk.analysis.experiment import cluster, file_values, follows, grid, profiles, scenarios, tables
 from quorisk.analysis.experiment.grid import GridPoint
 from quorisk.analysis.experiment.hints import hint
-from quorisk.analysis.experiment.keys import Key, as_float, find, keys_of
+from quorisk.analysis.experiment.keys import Key, as_float, find_key, keys_of
 from quorisk.analysis.experiment.placed import TABLE, Placed, is_circumstance, is_key
 from quorisk.analysis.experiment.profiles import Profile
 from quorisk.analysis.experiment.scenarios import SCENARIO, Scenario
@@ -20,7 +20,7 @@ from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import Model
 from quorisk.kernels.protocols import registry
 
-__all__ = ["ConfigError", "Experiment", "RunSettings", "build", "load"]
+__all__ = ["ConfigError", "Experiment", "RunSettings", "build_experiment", "load"]
 
 
 MOST_BYTES = 1 << 24
@@ -118,7 +118,7 @@ class Experiment(NamedTuple):
 
     def changed(self, *overrides: str) -> "Experiment":
         """Returns the same file under more overrides: `experiment.changed("run.runs=1000")`. Raises ConfigError."""
-        return build(self.document, self.path, [*self.overrides, *overrides])._replace(source=self.source)
+        return build_experiment(self.document, self.path, [*self.overrides, *overrides])._replace(source=self.source)
 
 
 def load(path: Path, overrides: Sequence[str] = (), one: bool = False) -> Experiment:
@@ -142,10 +142,12 @@ def load(path: Path, overrides: Sequence[str] = (), one: bool = False) -> Experi
         said = str(error)  # which may have a key of any length
         short = said if len(said) < 300 else f"{said[:100]}...{said[-60:]}"
         raise ConfigError(f"{path}: not valid TOML: {short}{hint(source, said)}") from None
-    return build(document, str(path), overrides, one)._replace(source=source)
+    return build_experiment(document, str(path), overrides, one)._replace(source=source)
 
 
-def build(document: Mapping[str, Any], path: str, overrides: Sequence[str] = (), one: bool = False) -> Experiment:
+def build_experiment(
+    document: Mapping[str, Any], path: str, overrides: Sequence[str] = (), one: bool = False
+) -> Experiment:
     """Returns the experiment of a parsed file; `path` is what errors call it. Raises ConfigError, as `load`, and
     ModelError if a protocol from outside is not what it declares."""
     try:
@@ -160,24 +162,24 @@ def _build(document: Mapping[str, Any], path: str, overrides: Sequence[str], one
     if "protocol" not in document:
         raise ConfigError(f"protocol: missing; one of {', '.join(registry.names())}")
     model, folder = registry.load(document["protocol"]), Path(path).parent
-    keys = keys_of(model, scenarios.names(document))
+    keys = keys_of(model, scenarios.scenario_names(document))
     overridden = [each.strip().removeprefix("grid.") for each in overrides]
     has_cluster = TABLE in document or any(map(is_key, overridden))
     changed, overriding = file_values.with_tables(document, overrides)
     name, overriding = file_values.profile_of(document, overriding)
-    profile = profiles.load(name, model.name, folder) if name is not None else None
+    profile = profiles.load_profile(name, model.name, folder) if name is not None else None
     known = profile.figures if profile else {}
     figures = {name: figure.given for name, figure in known.items() if has_cluster or not is_key(name)}
     if has_cluster:
         others = [*(each.partition("=")[0].strip() for each in overriding), *figures]
-        keys |= cluster.keys(cluster.event_names(document, others))
+        keys |= cluster.cluster_keys(cluster.event_names(document, others))
     in_file = file_values.flatten(changed, keys)
     named = [*in_file, *(each.partition("=")[0].strip() for each in overriding)]
     cluster.check_former([*named, *figures])
     file_values.check_known(named, keys, registry.settings(model.name))
     in_place = file_values.overridden(overriding, keys)
-    read = file_values.check(figures, in_file, in_place, keys, scenarios.names(document))
-    notes = file_values.kept(read, in_place, keys) + file_values.renamed(document, overrides, keys)
+    read = file_values.check_values(figures, in_file, in_place, keys, scenarios.scenario_names(document))
+    notes = file_values.overrides_without_effect(read, in_place, keys) + file_values.renamed(document, overrides, keys)
     notes += file_values.unused(name, filter(is_key, figures), in_file)
     time_unit = file_values.time_unit(read, keys)
     read = file_values.as_floats(read)
@@ -209,7 +211,7 @@ def _build(document: Mapping[str, Any], path: str, overrides: Sequence[str], one
         given=frozenset(read.values | read.grid | {name: 0 for each in found.values() for name in each.values}),
         scenarios=found,
         profile=profile,
-        tables={name: tables.read(name, changed[name], folder) for name in tables.READERS if name in changed},
+        tables={name: tables.read_table(name, changed[name], folder) for name in tables.READERS if name in changed},
         document=document,
         known=read.known,
         known_in_grid=read.known_in_grid,
@@ -241,10 +243,10 @@ def _own(names: Iterable[str], keys: Mapping[str, Key]) -> frozenset[str]:
     outside = [
         name.removeprefix("grid.") for name in names if not name.startswith("scenarios.") and name != "grid.where"
     ]
-    return frozenset(find(name, keys).name for name in outside)
+    return frozenset(find_key(name, keys).name for name in outside)
 
 
-def _pick_scenarios(read: file_values.Settings, found: Mapping[str, Scenario]) -> bool:
+def _pick_scenarios(read: file_values.FileSettings, found: Mapping[str, Scenario]) -> bool:
     """Makes scenarios the last axis of the grid, if there are any: all, unless a file or an override picks some.
     Returns whether one is picked."""
     picked = read.values.pop(SCENARIO, None)
@@ -254,7 +256,7 @@ def _pick_scenarios(read: file_values.Settings, found: Mapping[str, Scenario]) -
     return len(read.grid.get(SCENARIO, ())) == 1
 
 
-def _values(read: file_values.Settings, keys: Mapping[str, Key]) -> dict[str, Any]:
+def _values(read: file_values.FileSettings, keys: Mapping[str, Key]) -> dict[str, Any]:
     """Values of keys outside the grid, or their defaults, by key."""
     values = {key.name: key.default for key in keys.values()} | read.values
     if "run.runs" not in read.values and min(values["run.precision"], values["run.relative_precision"]) < math.inf:
@@ -262,7 +264,7 @@ def _values(read: file_values.Settings, keys: Mapping[str, Key]) -> dict[str, An
     return values
 
 
-def _check_complete(read: file_values.Settings, found: Mapping[str, Scenario], keys: Mapping[str, Key]) -> None:
+def _check_complete(read: file_values.FileSettings, found: Mapping[str, Scenario], keys: Mapping[str, Key]) -> None:
     given = read.values | read.grid
     needed = [key for key in keys.values() if key.default is None and not key.follows and key.name not in given]
     overlaid = [found[name].values for name in read.grid.get(SCENARIO, ())] or [{}]

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from quorisk.analysis.experiment.characters import one_line
-from quorisk.analysis.experiment.keys import Key, keys_of, show
+from quorisk.analysis.experiment.keys import Key, as_toml, keys_of
 from quorisk.kernels.model import MESSAGE_LOSS, Condition, Model, loses_messages, with_defaults
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.rule import loss_names
@@ -27,7 +27,7 @@ def starter(name: str) -> str:
     values = with_defaults(model, {parameter: value for parameter, value in sizes.items() if value is not None})
     keys, explained = keys_of(model), _explained(model)
     elsewhere = {f"rates.{a.name}": a.only for a in model.actions if a.only and not a.only.holds(values)}
-    lines = [f"# {name}: every key of its model, to be changed", f"protocol = {show(name)}"]
+    lines = [f"# {name}: every key of its model, to be changed", f"protocol = {as_toml(name)}"]
     for table, about in _TABLES.items():
         own = [key for key in keys.values() if key.name in explained and key.name.startswith(f"{table}.")]
         lines += ["", f"[{table}]  # {about}"] if own else []
@@ -57,5 +57,5 @@ def _lines(key: Key, about: str, value: Any, elsewhere: Condition | None) -> lis
     if elsewhere:
         said += f" Goes with {elsewhere.key} = {elsewhere.allowed}."
     comment = textwrap.wrap(said, _LONGEST) if said else []
-    entry = f"{key.name.rpartition('.')[2]} = {show(value)}"
+    entry = f"{key.name.rpartition('.')[2]} = {as_toml(value)}"
     return [*(f"# {line}" for line in comment), f"# {entry}" if elsewhere else entry]

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from quorisk.analysis.experiment import scenarios, where
-from quorisk.analysis.experiment.keys import INTERVAL, Key, find, show, show_key, toml_value
+from quorisk.analysis.experiment.keys import INTERVAL, Key, as_toml, find_key, show_key, toml_value
 from quorisk.analysis.experiment.known import Stated, is_stated, stated
 from quorisk.analysis.experiment.tables import CALLED, READERS
 from quorisk.analysis.statistics.known import Known
@@ -22,7 +22,7 @@ WORDS = ("protocol", "profile")
 """Keys of a file outside all tables."""
 
 
-class Settings(NamedTuple):
+class FileSettings(NamedTuple):
     """Settings of a file and overrides, by dotted key, each value checked on its own."""
 
     values: dict[str, Any]
@@ -45,7 +45,7 @@ def flatten(document: Mapping[str, Any], keys: Mapping[str, Key]) -> dict[str, A
         if table not in TABLES:
             raise ConfigError(f"{show_key(table)}: no such table; {_suggest_table(table, keys)}")
         if not isinstance(content, dict):
-            raise ConfigError(f"{table} = {show(content)}: a table, [{table}]")
+            raise ConfigError(f"{table} = {as_toml(content)}: a table, [{table}]")
         if table not in READERS:
             flat |= _dotted(table, content, keys)
     return flat
@@ -111,7 +111,7 @@ def overridden(overrides: Sequence[str], keys: Mapping[str, Key]) -> dict[str, A
     for override in overrides:
         name, equals, text = (part.strip() for part in override.partition("="))
         if not equals or not name or not text:
-            raise ConfigError(f"`overrides` {show(override)}: written as section.key=value")
+            raise ConfigError(f"`overrides` {as_toml(override)}: written as section.key=value")
         value = text if is_text(text) else toml_value(text)
         if not name.startswith(("grid.", "scenarios.")):
             key = _find(name, value, keys)
@@ -136,7 +136,7 @@ def check_known(names: Iterable[str], keys: Mapping[str, Key], settings: Sequenc
 
 def _found(name: str, keys: Mapping[str, Key]) -> Key | None:
     try:
-        return find(name, keys)
+        return find_key(name, keys)
     except ConfigError:
         return None
 
@@ -150,23 +150,23 @@ def is_text(given: str) -> bool:
 def _find(name: str, value: object, keys: Mapping[str, Key]) -> Key:
     """The key that `name` stands for, a leading "grid." aside. Raises ConfigError."""
     try:
-        return find(name.removeprefix("grid."), keys)
+        return find_key(name.removeprefix("grid."), keys)
     except ConfigError as error:
-        raise ConfigError(f"{show_key(name)} = {show(value)}: {error}") from None
+        raise ConfigError(f"{show_key(name)} = {as_toml(value)}: {error}") from None
 
 
-def check(
+def check_values(
     figures: Mapping[str, Any],
     file: Mapping[str, Any],
     overrides: Mapping[str, Any],
     keys: Mapping[str, Key],
     scenario_names: Sequence[str],
-) -> Settings:
+) -> FileSettings:
     """Checks every value on its own: those of a profile, then of a file, then of overrides; the later one counts.
 
     An override counts as if it stood in the file, but that it takes the place of a key's list in the grid.
     """
-    settings = Settings({}, {}, [], {name: {} for name in scenario_names}, {}, {})
+    settings = FileSettings({}, {}, [], {name: {} for name in scenario_names}, {}, {})
     for name, value in figures.items():
         try:
             settings.values[name] = _keep(settings.known, name, stated(_find(name, value, keys), value))
@@ -182,7 +182,7 @@ def check(
             elif name.startswith("grid."):
                 key = _find(name, value, keys)
                 if source is file and key.name in settings.grid:
-                    raise ConfigError(f"{show_key(name)} = {show(value)}: [grid] lists {key.name} already")
+                    raise ConfigError(f"{show_key(name)} = {as_toml(value)}: [grid] lists {key.name} already")
                 settings.grid[key.name] = _axis(key, _listed(name, value), settings.known_in_grid)
                 if source is picks_first:
                     _make_way(settings, key.name)
@@ -191,13 +191,13 @@ def check(
             else:
                 key = _find(name, value, keys)
                 if source is file and (other := named.setdefault(key.name, name)) != name:
-                    raise ConfigError(f"{show_key(name)} = {show(value)}: the same as {other}, which is there, too")
+                    raise ConfigError(f"{show_key(name)} = {as_toml(value)}: the same as {other}, which is there, too")
                 settings.values[key.name] = _keep(settings.known, key.name, stated(key, value))
                 if source is picks_first:
                     settings.grid.pop(key.name, None)
     for scenario, overlaid in settings.scenarios.items():
         for name in overlaid.keys() & settings.grid.keys():
-            raise ConfigError(f"scenarios.{scenario}.{name} = {show(overlaid[name])}: [grid] lists {name} already")
+            raise ConfigError(f"scenarios.{scenario}.{name} = {as_toml(overlaid[name])}: [grid] lists {name} already")
     return settings
 
 
@@ -209,13 +209,13 @@ def _keep(known: dict[str, Known], name: str, said: Stated) -> Any:
     return said.value
 
 
-def _picked(settings: Settings) -> list[str]:
+def _picked(settings: FileSettings) -> list[str]:
     """The scenarios that a file and overrides pick; all of them if they pick none."""
     value = settings.values.get(scenarios.SCENARIO)
     return settings.grid.get(scenarios.SCENARIO) or ([value] if value else list(settings.scenarios))
 
 
-def _make_way(settings: Settings, name: str) -> None:
+def _make_way(settings: FileSettings, name: str) -> None:
     """Removes a key that an override lists from all scenarios. Raises ConfigError if several scenarios are picked: one
     of them would lose the value that makes it that scenario, and their sum would not show it.
     """
@@ -230,7 +230,9 @@ def _make_way(settings: Settings, name: str) -> None:
         overlaid.pop(name, None)
 
 
-def kept(settings: Settings, overrides: Mapping[str, Any], keys: Mapping[str, Key]) -> tuple[str, ...]:
+def overrides_without_effect(
+    settings: FileSettings, overrides: Mapping[str, Any], keys: Mapping[str, Key]
+) -> tuple[str, ...]:
     """Returns a line for each override without effect on some of the picked scenarios, as they have a value of their
     own: the user may have meant these scenarios, too.
     """
@@ -240,7 +242,7 @@ def kept(settings: Settings, overrides: Mapping[str, Any], keys: Mapping[str, Ke
             scenarios.take(name, value, keys, named)
     lines = []
     outside = [name for name in overrides if not name.startswith(("grid.", "scenarios."))]
-    for key in (find(name, keys).name for name in outside):
+    for key in (find_key(name, keys).name for name in outside):
         own = [name for name in _picked(settings) if key in settings.scenarios[name] and key not in named[name]]
         if own:
             one, several = f"scenario {own[0]}, which has its", f"scenarios {', '.join(own)}, which have their"
@@ -274,7 +276,7 @@ def _names(table: Mapping[str, Any]) -> Iterator[str]:
             yield from _names(value)
 
 
-def time_unit(settings: Settings, keys: Mapping[str, Key]) -> str | None:
+def time_unit(settings: FileSettings, keys: Mapping[str, Key]) -> str | None:
     """ "s" if rates and times have units, None if none has. Raises ConfigError if some have and others have not.
 
     Zero, and no end at all, are the same in every unit.
@@ -297,13 +299,13 @@ def time_unit(settings: Settings, keys: Mapping[str, Key]) -> str | None:
     for name, value in given:
         if with_unit and not isinstance(value, Fraction) and value not in (0, math.inf):
             others = "either all rates and times of a file have units, or none do"
-            raise ConfigError(f"{name} = {show(value)}: no unit, but {with_unit} has one; {others}")
+            raise ConfigError(f"{name} = {as_toml(value)}: no unit, but {with_unit} has one; {others}")
     return "s" if with_unit else None
 
 
-def as_floats(settings: Settings) -> Settings:
+def as_floats(settings: FileSettings) -> FileSettings:
     """Returns settings with exact fractions of seconds as the nearest floats: off by at most one part in 9e15."""
-    return Settings(
+    return FileSettings(
         {name: _as_float(value) for name, value in settings.values.items()},
         {name: [_as_float(value) for value in values] for name, values in settings.grid.items()},
         [tuple(each._replace(value=_as_float(each.value)) for each in either) for either in settings.where],
@@ -322,20 +324,20 @@ def _as_float(value: Any) -> Any:
 
 def _listed(name: str, value: object) -> list[Any]:
     if not isinstance(value, list) or not value:
-        example = "[2, 3]" if isinstance(value, list) else show([value])
-        raise ConfigError(f"{show_key(name)} = {show(value)}: a list, such as {example}")
+        example = "[2, 3]" if isinstance(value, list) else as_toml([value])
+        raise ConfigError(f"{show_key(name)} = {as_toml(value)}: a list, such as {example}")
     return value
 
 
 def _axis(key: Key, items: list[Any], known: dict[tuple[str, Any], Known]) -> list[Any]:
     """The values that a grid gives to a key; adds their distributions to `known`."""
     if not key.in_grid:
-        raise ConfigError(f"grid.{key.name} = {show(items)}: cannot vary; set it in [run]")
+        raise ConfigError(f"grid.{key.name} = {as_toml(items)}: cannot vary; set it in [run]")
     said = [stated(key, item) for item in items]
     seen: set[Any] = set()
     for each in said:
         if each.value in seen:
-            raise ConfigError(f"grid.{key.name} = {show(items)}: {show(each.value)} is listed twice")
+            raise ConfigError(f"grid.{key.name} = {as_toml(items)}: {as_toml(each.value)} is listed twice")
         seen.add(each.value)
     for listed in [listed for listed in known if listed[0] == key.name]:  # by a list that this one takes the place of
         del known[listed]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from quorisk.analysis.experiment import cluster
-from quorisk.analysis.experiment.keys import show
+from quorisk.analysis.experiment.keys import as_toml
 from quorisk.analysis.experiment.placed import TABLE, is_circumstance
 from quorisk.analysis.experiment.scenarios import SCENARIO, Scenario
 from quorisk.kernels.cluster.setting import CLUSTER, RACK, Cluster
@@ -77,7 +77,7 @@ def following(
         now = {key: value for key, value in of_all.items() if key not in overlaid}
         for key, value in now.items():
             if key in own and abs(here[key] - value) > _SAME * value:
-                both = f"{key} = {show(here[key])}: [{TABLE}] gives {value:.6g}"
+                both = f"{key} = {as_toml(here[key])}: [{TABLE}] gives {value:.6g}"
                 raise ConfigError(f"{both}, and a figure stands in one place; leave it out")
         design = tuple((key, value) for key, value in varied.items() if not is_circumstance(key))
         if found and before.setdefault(design, now) != now:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from quorisk.analysis.experiment import cluster, file_values
 from quorisk.analysis.experiment.identity import point_ids
-from quorisk.analysis.experiment.keys import Key, show
+from quorisk.analysis.experiment.keys import Key, as_toml
 from quorisk.analysis.experiment.placed import PLACEMENT, Placed, is_circumstance
 from quorisk.analysis.experiment.scenarios import SCENARIO, Scenario
 from quorisk.kernels.engines.points import Point, RateError, rates_in_force, scale_rates
@@ -97,7 +97,7 @@ Combination = tuple[dict[str, Any], dict[str, Any]]
 """A grid point's values of the grid's keys, and those of all keys."""
 
 
-def check_size(read: file_values.Settings) -> None:
+def check_size(read: file_values.FileSettings) -> None:
     """Raises ConfigError if the grid has too many combinations to look at."""
     size, most = math.prod(map(len, read.grid.values())), MOST_COMBINATIONS if read.where else MOST_POINTS
     if size > most:
@@ -109,7 +109,7 @@ def check_size(read: file_values.Settings) -> None:
 
 
 def combinations(
-    values: Mapping[str, Any], read: file_values.Settings, found: Mapping[str, Scenario], keys: Mapping[str, Key]
+    values: Mapping[str, Any], read: file_values.FileSettings, found: Mapping[str, Scenario], keys: Mapping[str, Key]
 ) -> Iterable[Combination]:
     """Yields the combinations that meet the grid's conditions. Raises ConfigError if they are too many."""
     num, following = 0, {key.name: key.follows for key in keys.values() if key.follows}
@@ -139,7 +139,7 @@ def placed(protocol: str, combinations: Iterable[Combination], is_physical: bool
     """Yields each design on its cluster once, whatever its scenarios are. Raises ConfigError if one does not fit."""
     for design, here in _told_apart(combinations, lambda _: True):
         try:
-            yield cluster.place(protocol, here, design, is_physical)
+            yield cluster.place_design(protocol, here, design, is_physical)
         except ConfigError as error:
             raise ConfigError(f"{error}{_hint(design)}") from None
 
@@ -204,7 +204,7 @@ def one_wanted(varied: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _at(varied: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} = {show(value)}" for name, value in varied.items())
+    return ", ".join(f"{name} = {as_toml(value)}" for name, value in varied.items())
 
 
 def _hint(varied: Mapping[str, Any]) -> str:
@@ -219,8 +219,8 @@ def _point(model: Model, values: Mapping[str, Any], varied: Mapping[str, Any]) -
             key, value = f"{tables[condition.key]}.{condition.key}", parameters[condition.key]
             # "at most write_quorum" reads better with the number at hand
             limit = condition.allowed.rpartition(" ")[2]
-            known = f" ({show(parameters[limit])})" if limit in parameters else ""
-            raise ConfigError(f"{key} = {show(value)}: {condition.allowed}{known}{_hint(varied)}")
+            known = f" ({as_toml(parameters[limit])})" if limit in parameters else ""
+            raise ConfigError(f"{key} = {as_toml(value)}: {condition.allowed}{known}{_hint(varied)}")
     rates = {action.name: values[f"rates.{action.name}"] for action in model.actions}
     max_steps, horizon, lifetime = (values[f"run.{name}"] for name in ("max_steps", "horizon", "lifetime"))
     others = {each.name: values[f"faults.{each.name}"] for each in model.probabilities}
@@ -240,8 +240,8 @@ def _check_rates(model: Model, point: Point) -> None:
 def _apart(rates: Mapping[str, float], point: Point) -> str:
     """The key whose rate lies farthest from the others'; if it is the fastest, also which one is too slow beside it."""
     lifetime, (a_time, time) = point.lifetime, (" / s", " s") if point.time_unit else ("", "")
-    by_key = {f"rates.{name} = {show(rate)}{a_time}": math.log(rate) for name, rate in rates.items() if rate > 0}
-    by_key |= {f"run.lifetime = {show(lifetime)}{time}": -math.log(lifetime)} if lifetime < math.inf else {}
+    by_key = {f"rates.{name} = {as_toml(rate)}{a_time}": math.log(rate) for name, rate in rates.items() if rate > 0}
+    by_key |= {f"run.lifetime = {as_toml(lifetime)}{time}": -math.log(lifetime)} if lifetime < math.inf else {}
     slowest, *_, fastest = sorted(by_key, key=by_key.__getitem__)
     middle = median(by_key.values())
     if by_key[fastest] - middle <= middle - by_key[slowest]:

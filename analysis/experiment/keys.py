@@ -41,9 +41,9 @@ class Kind(NamedTuple):
         try:
             result = self.read(value)
         except ConfigError as error:
-            raise ConfigError(f"{name} = {show(value)}: {error}") from None
+            raise ConfigError(f"{name} = {as_toml(value)}: {error}") from None
         if result is None:
-            raise ConfigError(f"{name} = {show(value)}: {self.allowed}")
+            raise ConfigError(f"{name} = {as_toml(value)}: {self.allowed}")
         return result
 
 
@@ -78,14 +78,14 @@ def integer(low: int, high: int) -> Kind:
     return Kind(float, allowed, lambda v: v if type(v) is int and low <= v <= high else None)
 
 
-def count(low: int, high: int) -> Kind:
+def integral(low: int, high: int) -> Kind:
     """Returns the kind that `integer` returns, which also takes floats that are whole, such as 1e6."""
     bare = integer(low, high)
     whole = lambda v: int(v) if type(v) is float and v.is_integer() else v  # noqa: E731
     return Kind(float, bare.allowed, lambda v: bare.read(whole(v)))
 
 
-def number(allowed: str, holds: Callable[[float], bool]) -> Kind:
+def real(allowed: str, holds: Callable[[float], bool]) -> Kind:
     """Returns the kind of the integers and floats for which `holds`, all read as floats (-0.0 as 0.0)."""
 
     def read(value: object) -> float | None:
@@ -108,9 +108,9 @@ def quantity(bare: Kind, parse: Callable[[str], Fraction], example: str) -> Kind
     return Kind(float, f"{bare.allowed}, or {example}", read)
 
 
-def choice(names: tuple[str, ...], note: str = "") -> Kind:
+def one_of(names: tuple[str, ...], note: str = "") -> Kind:
     """Returns the kind of these names."""
-    allowed = f"one of {', '.join(show(name) for name in names)}{note}"
+    allowed = f"one of {', '.join(as_toml(name) for name in names)}{note}"
     bare = lambda v: str(v) if type(v) is int else v  # noqa: E731  acks = 1
     return Kind(str, allowed, lambda v: bare(v) if isinstance(bare(v), str) and bare(v) in names else None)
 
@@ -135,20 +135,20 @@ TEXTS = Kind(list, "a list of strings", _texts)
 def keys_of(model: Model, scenario_names: tuple[str, ...] = ()) -> dict[str, Key]:
     """Returns all keys that an experiment file of a model with these scenarios may set, by name."""
     # engines draw losses in units of 2**-63, and floats hold all products of such losses, rates and times
-    p = number("0, or a number from 1e-15 to 1", lambda v: v == 0 or 1e-15 <= v <= 1)
+    p = real("0, or a number from 1e-15 to 1", lambda v: v == 0 or 1e-15 <= v <= 1)
     loss = (
         p
         if loses_messages(model)
-        else number(f"0, as {model.name} sends no messages that could be lost", lambda v: v == 0)
+        else real(f"0, as {model.name} sends no messages that could be lost", lambda v: v == 0)
     )
-    rate = number("0, or a number from 1e-100 to 1e100", lambda v: v == 0 or 1e-100 <= v <= 1e100)
+    rate = real("0, or a number from 1e-100 to 1e100", lambda v: v == 0 or 1e-100 <= v <= 1e100)
     rate = quantity(rate, units.read_rate, units.RATE)
-    time = number("a number from 1e-100 to 1e100 (inf: none)", lambda v: 1e-100 <= v <= 1e100 or v == math.inf)
+    time = real("a number from 1e-100 to 1e100 (inf: none)", lambda v: 1e-100 <= v <= 1e100 or v == math.inf)
     time = quantity(time, units.read_time, units.TIME)
-    confidence = number("a number between 0 and 1", lambda v: 0 < v < 1)
-    limit = number("a number between 0 and 1 (inf: none)", lambda v: 0 < v < 1 or v == math.inf)
-    judged = choice((DATA_LOSS, *(invariant.name for invariant in model.invariants)))
-    engine = choice(("auto", *ENGINES))
+    confidence = real("a number between 0 and 1", lambda v: 0 < v < 1)
+    limit = real("a number between 0 and 1 (inf: none)", lambda v: 0 < v < 1 or v == math.inf)
+    judged = one_of((DATA_LOSS, *(invariant.name for invariant in model.invariants)))
+    engine = one_of(("auto", *ENGINES))
     keys = [
         *(_parameter_key(parameter) for parameter in model.parameters),
         Key("faults.message_loss", loss, 0.0, True, figure=PROBABILITY),
@@ -161,11 +161,11 @@ def keys_of(model: Model, scenario_names: tuple[str, ...] = ()) -> dict[str, Key
             )
             for action in model.actions
         ),
-        Key("run.max_steps", count(1, MAX_STEPS), 100_000, True),
+        Key("run.max_steps", integral(1, MAX_STEPS), 100_000, True),
         Key("run.horizon", time, math.inf, True, True),
         Key("run.lifetime", time, math.inf, True, True),
-        Key("run.runs", count(1, MAX_RUNS), 1_000_000, False),
-        Key("run.first_run", count(0, MAX_RUNS), 0, False),
+        Key("run.runs", integral(1, MAX_RUNS), 1_000_000, False),
+        Key("run.first_run", integral(0, MAX_RUNS), 0, False),
         Key("run.seed", integer(0, MAX_SEED), 0, False),
         Key("run.confidence", confidence, 0.95, False),
         Key("run.precision", limit, math.inf, False),
@@ -175,8 +175,8 @@ def keys_of(model: Model, scenario_names: tuple[str, ...] = ()) -> dict[str, Key
         Key("run.at_any_time", SWITCH, False, False),
         Key("run.target", limit, math.inf, False),
         Key("run.engine", engine, "auto", False),
-        Key("run.method", choice(METHODS), "auto", False),
-        *([Key("run.scenario", choice(scenario_names), None, True)] if scenario_names else []),
+        Key("run.method", one_of(METHODS), "auto", False),
+        *([Key("run.scenario", one_of(scenario_names), None, True)] if scenario_names else []),
     ]
     return {key.name: key for key in keys}
 
@@ -188,7 +188,7 @@ def _parameter_key(parameter: Parameter) -> Key:
         case (int(low), int(high)):
             kind = integer(low, high)
         case names:
-            kind = choice(names)
+            kind = one_of(names)
     kind = _spelled(kind, parameter.spelled)
     follows = f"{parameter.table}.{parameter.follows}" if parameter.follows else ""
     name, default = f"{parameter.table}.{parameter.name}", parameter.default_value
@@ -204,7 +204,7 @@ def _spelled(bare: Kind, spelled: tuple[tuple[int, Any], ...]) -> Kind:
     return bare._replace(allowed=allowed, read=lambda v: theirs[v] if type(v) is int and v in theirs else bare.read(v))
 
 
-def find(name: str, keys: Mapping[str, Key]) -> Key:
+def find_key(name: str, keys: Mapping[str, Key]) -> Key:
     """Returns the key of a dotted name, of a last part that only one key has, of a key's former name, or of a cluster's
     own name, which reads the values that clusters have there. Raises ConfigError."""
     if name in keys:
@@ -230,7 +230,7 @@ def suggest(name: str, keys: Mapping[str, Key]) -> str:
         return f"[{table}] is the same for all points of a grid, and for all scenarios"
     models = {other: keys_of(registry.load(other)).values() for other in registry.own()}
     theirs = {other: {each for key in keys for each in (key.name, *key.called)} for other, keys in models.items()}
-    if others := [show(other) for other, names in theirs.items() if {name, name.partition(".")[2]} & names]:
+    if others := [as_toml(other) for other, names in theirs.items() if {name, name.partition(".")[2]} & names]:
         return f"it is a key of protocol = {' or '.join(others)}"
     by_last = {key.partition(".")[2]: key for key in keys}
     near = difflib.get_close_matches(name, keys, 1, 0.75) or [
@@ -242,7 +242,7 @@ def suggest(name: str, keys: Mapping[str, Key]) -> str:
     return f"[{table}] has {', '.join(siblings)}" if siblings else "use table.key, such as run.runs"
 
 
-def show(value: object) -> str:
+def as_toml(value: object) -> str:
     """Returns a value as TOML writes it, on one line, cut short; what had a unit in seconds."""
     text = json.dumps(value, default=lambda other: float(other) if isinstance(other, Fraction) else str(other))
     return text if len(text) <= 60 else f"{text[:57]}..."
@@ -250,10 +250,10 @@ def show(value: object) -> str:
 
 def show_key(name: str) -> str:
     """Returns a key that may be anything, on one line."""
-    return name if re.fullmatch(r"[\w.-]{1,80}", name) else show(name)
+    return name if re.fullmatch(r"[\w.-]{1,80}", name) else as_toml(name)
 
 
-def check_known(table: str, given: Iterable[str], known: Sequence[str]) -> None:
+def check_keys(table: str, given: Iterable[str], known: Sequence[str]) -> None:
     """Raises ConfigError if a table of a file has another key than these."""
     for key in given:
         if key not in known:
@@ -277,5 +277,5 @@ def toml_value(text: str) -> Any:
     except (ValueError, RecursionError):  # TOMLDecodeError, and numbers or nesting beyond Python's limits
         document = {}
     if set(document) != {"value"}:
-        raise ConfigError(f"{show(text)}: not a TOML value (numbers, true, false, [lists] and quoted strings are)")
+        raise ConfigError(f"{as_toml(text)}: not a TOML value (numbers, true, false, [lists] and quoted strings are)")
     return document["value"]

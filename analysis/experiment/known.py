@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from quorisk.analysis.experiment import units
-from quorisk.analysis.experiment.keys import PER_YEAR, PROBABILITY, Key, count, number, quantity, show
+from quorisk.analysis.experiment.keys import PER_YEAR, PROBABILITY, Key, as_toml, integral, quantity, real
 from quorisk.analysis.statistics.known import Beta, Gamma, Known, LogitNormal, LogNormal, between
 from quorisk.kernels.errors import ConfigError
 from quorisk.say.quantities import YEAR_S, digits, say_time
@@ -22,11 +22,9 @@ from quorisk.say.quantities import YEAR_S, digits, say_time
 FIELDS = ("value", "error_factor", "events", "exposure", "trials", "low", "high")
 _UNLIKELY = 5e-4
 """A value that is below this quantile, or above 1 minus it, contradicts the counts beside it."""
-_COUNT = count(0, 10**12)
-_FACTOR = number("a number from 1 (known exactly) to 1000", lambda v: 1 <= v <= 1000)
-_EXPOSURE = quantity(
-    number("a number from 1e-100 to 1e100", lambda v: 1e-100 <= v <= 1e100), units.read_time, units.TIME
-)
+_COUNT = integral(0, 10**12)
+_FACTOR = real("a number from 1 (known exactly) to 1000", lambda v: 1 <= v <= 1000)
+_EXPOSURE = quantity(real("a number from 1e-100 to 1e100", lambda v: 1e-100 <= v <= 1e100), units.read_time, units.TIME)
 
 
 class Stated(NamedTuple):
@@ -69,7 +67,7 @@ def stated(key: Key, given: Any) -> Stated:
         case _:
             counts = "events with trials" if key.figure == PROBABILITY else "events with exposure"
             raise ConfigError(
-                f"{key.name} = {show(given)}: value with error_factor; or {counts}, or low with high, both with or "
+                f"{key.name} = {as_toml(given)}: value with error_factor; or {counts}, or low with high, both with or "
                 "without a value"
             )
     if value is None:
@@ -90,15 +88,17 @@ def _part(key: Key, given: Mapping[str, Any], name: str) -> Any:
 def _check_units(key: Key, given: Mapping[str, Any]) -> None:
     there = [given[name] for name in ("value", "low", "high", "exposure") if name in given]
     if key.timed and len({isinstance(each, str) for each in there}) > 1:
-        raise ConfigError(f"{key.name} = {show(given)}: either all of it has units, or nothing")
+        raise ConfigError(f"{key.name} = {as_toml(given)}: either all of it has units, or nothing")
 
 
 def _with_factor(key: Key, value: float, factor: float) -> LogNormal:
     if value == 0 and factor > 1:
-        raise ConfigError(f"{key.name}.error_factor = {show(factor)}: 1, as 0 has no multiples; or give low and high")
+        raise ConfigError(
+            f"{key.name}.error_factor = {as_toml(factor)}: 1, as 0 has no multiples; or give low and high"
+        )
     if key.figure == PROBABILITY and value * factor**2 > 1:
         raise ConfigError(
-            f"{key.name}.error_factor = {show(factor)}: at most {digits(value**-0.5)} with this value, as a "
+            f"{key.name}.error_factor = {as_toml(factor)}: at most {digits(value**-0.5)} with this value, as a "
             "probability is at most 1; or give low and high"
         )
     return LogNormal(value, factor, 1.0 if key.figure == PROBABILITY else float("inf"))
@@ -114,7 +114,7 @@ def _counted_in_time(key: Key, given: Mapping[str, Any]) -> Gamma:
 def _counted_in_trials(key: Key, given: Mapping[str, Any]) -> Beta:
     events, trials = _part(key, given, "events"), _part(key, given, "trials")
     if not max(events, 1) <= trials:
-        raise ConfigError(f"{key.name}.trials = {show(trials)}: at least 1, and at least events ({events:,})")
+        raise ConfigError(f"{key.name}.trials = {as_toml(trials)}: at least 1, and at least events ({events:,})")
     return Beta(events, trials)
 
 
@@ -122,7 +122,7 @@ def _range(key: Key, given: Mapping[str, Any], low: float, high: float) -> Known
     most = 1.0 if key.figure == PROBABILITY else float("inf")
     if not 0 < low < high or high >= most:
         allowed = "above 0, and low below high" + (", which is below 1" if key.figure == PROBABILITY else "")
-        ends = ", ".join(f"{key.name}.{end} = {show(given[end])}" for end in ("low", "high"))
+        ends = ", ".join(f"{key.name}.{end} = {as_toml(given[end])}" for end in ("low", "high"))
         raise ConfigError(f"{ends}: {allowed}")
     return LogitNormal(low, high) if key.figure == PROBABILITY else between(low, high)
 
@@ -130,10 +130,10 @@ def _range(key: Key, given: Mapping[str, Any], low: float, high: float) -> Known
 def _check_value(key: Key, given: Mapping[str, Any], value: float, known: Known) -> None:
     if "low" in given:
         if not float(known.quantile(0.05)) * (1 - 1e-9) <= value <= float(known.quantile(0.95)) * (1 + 1e-9):
-            raise ConfigError(f"{key.name}.value = {show(given['value'])}: between low and high")
+            raise ConfigError(f"{key.name}.value = {as_toml(given['value'])}: between low and high")
     elif not known.quantile(_UNLIKELY) <= value <= known.quantile(1 - _UNLIKELY):
         raise ConfigError(
-            f"{key.name}.value = {show(given['value'])}: contradicts the counts beside it; without it, answers "
+            f"{key.name}.value = {as_toml(given['value'])}: contradicts the counts beside it; without it, answers "
             "are computed with the median of what these tell"
         )
 

@@ -144,7 +144,7 @@ _TIMES = frozenset(
 )
 
 
-def written(key: str, value: float) -> str:
+def as_override(key: str, value: float) -> str:
     """Returns a figure of [cluster], in its own unit, as an override has it."""
     return f"{value!r} s" if key in _TIMES else f"{value:.0f}" if key in COUNTS else repr(value)
 

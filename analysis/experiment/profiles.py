@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from quorisk.analysis.experiment.characters import check_words
-from quorisk.analysis.experiment.keys import as_float, show
+from quorisk.analysis.experiment.keys import as_float, as_toml
 from quorisk.analysis.experiment.known import FIELDS
 from quorisk.kernels.errors import ConfigError
 
@@ -31,7 +31,7 @@ _WORDS = ("means", "source")
 _OWN = ("protocol", "profile", "about", "date")
 
 
-class Figure(NamedTuple):
+class ProfileFigure(NamedTuple):
     """A figure of a profile."""
 
     given: Any
@@ -48,7 +48,7 @@ class Profile(NamedTuple):
     """Its own file, and those of the profiles that it takes figures from."""
     protocol: str
     about: str
-    figures: dict[str, Figure]
+    figures: dict[str, ProfileFigure]
     """Figures by dotted key."""
 
     @property
@@ -56,40 +56,40 @@ class Profile(NamedTuple):
         return self.files[0].stem
 
 
-def load(name: object, protocol: str, folder: Path) -> Profile:
+def load_profile(name: object, protocol: str, folder: Path) -> Profile:
     """Returns the profile of that name, beside an experiment's file in `folder` or built in. Raises ConfigError if
     there is none, or if it is for another protocol.
     """
-    profile = find(name, folder)
+    profile = find_profile(name, folder)
     if profile.protocol != protocol:
-        raise ConfigError(f"profile = {show(name)}: is for {profile.protocol}, not for {protocol}")
+        raise ConfigError(f"profile = {as_toml(name)}: is for {profile.protocol}, not for {protocol}")
     return profile
 
 
-def find(name: object, folder: Path, within: tuple[str, ...] = ()) -> Profile:
-    """Does the same as `load`, for any protocol. `within` are the profiles that take figures from it."""
+def find_profile(name: object, folder: Path, within: tuple[str, ...] = ()) -> Profile:
+    """Does the same as `load_profile`, for any protocol. `within` are the profiles that take figures from it."""
     places = folder / FOLDER, BUILT_IN
     known = sorted({path.stem for place in places for path in place.glob("*.toml")} - set(within))
     if name not in known:
-        raise ConfigError(f"profile = {show(name)}: one of {', '.join(known)}")
+        raise ConfigError(f"profile = {as_toml(name)}: one of {', '.join(known)}")
     path = next(path for place in places if (path := place / f"{name}.toml").is_file())
     try:
         document = tomllib.loads(path.read_text("utf-8-sig"), parse_float=as_float)
     except (OSError, ValueError, ConfigError) as error:  # TOMLDecodeError and UnicodeDecodeError among them
-        raise ConfigError(f"profile = {show(name)}: {path} cannot be read: {error}") from None
+        raise ConfigError(f"profile = {as_toml(name)}: {path} cannot be read: {error}") from None
     try:
         return _read(path, document, folder, within)
     except ConfigError as error:
-        raise ConfigError(f"profile = {show(name)}: {path}: {error}") from None
+        raise ConfigError(f"profile = {as_toml(name)}: {path}: {error}") from None
 
 
 def _read(path: Path, document: Mapping[str, Any], folder: Path, within: tuple[str, ...]) -> Profile:
     protocol, about = (check_words(own, str(document.get(own, ""))) for own in ("protocol", "about"))
     if "date" in document and not isinstance(document["date"], date):
-        raise ConfigError(f"date = {show(document['date'])}: a date such as 2026-11-23, without quotes")
-    base = find(document["profile"], folder, (*within, path.stem)) if "profile" in document else None
+        raise ConfigError(f"date = {as_toml(document['date'])}: a date such as 2026-11-23, without quotes")
+    base = find_profile(document["profile"], folder, (*within, path.stem)) if "profile" in document else None
     if base and base.protocol != protocol:
-        raise ConfigError(f"profile = {show(base.name)}: is for {base.protocol}, not for {protocol}")
+        raise ConfigError(f"profile = {as_toml(base.name)}: is for {base.protocol}, not for {protocol}")
     tables = {table: content for table, content in document.items() if table not in _OWN}
     if not all(isinstance(content, dict) for content in tables.values()):
         raise ConfigError(f"may only have {', '.join(_OWN)} and tables of figures")
@@ -99,7 +99,7 @@ def _read(path: Path, document: Mapping[str, Any], folder: Path, within: tuple[s
     return Profile((path, *(base.files if base else ())), protocol, about, figures)
 
 
-def _figures(table: str, content: Mapping[str, Any]) -> Iterator[tuple[str, Figure]]:
+def _figures(table: str, content: Mapping[str, Any]) -> Iterator[tuple[str, ProfileFigure]]:
     """The figures of a table and of those in it, by dotted key."""
     for key, given in content.items():
         if isinstance(given, Mapping) and given and all(isinstance(each, Mapping) for each in given.values()):
@@ -108,11 +108,11 @@ def _figures(table: str, content: Mapping[str, Any]) -> Iterator[tuple[str, Figu
             yield f"{table}.{key}", _figure(f"{table}.{key}", given)
 
 
-def _figure(name: str, given: object) -> Figure:
+def _figure(name: str, given: object) -> ProfileFigure:
     if not isinstance(given, Mapping) or not given.keys() <= {*_WORDS, *FIELDS} or not set(_WORDS) < given.keys():
         raise ConfigError(
             f"{name}: each figure of a profile has {', '.join(_WORDS)} and value, and may have {', '.join(FIELDS[1:])}"
         )
     means, source = (check_words(f"{name}.{each}", str(given[each])) for each in _WORDS)
     said = {field: given[field] for field in FIELDS if field in given}
-    return Figure(said["value"] if set(said) == {"value"} else said, means, source)
+    return ProfileFigure(said["value"] if set(said) == {"value"} else said, means, source)

@@ -27,10 +27,10 @@ from quorisk.analysis.experiment.keys import (
     TEXTS,
     Key,
     Kind,
-    choice,
-    find,
-    number,
-    show,
+    as_toml,
+    find_key,
+    one_of,
+    real,
     show_key,
 )
 from quorisk.analysis.experiment.known import Stated, stated
@@ -48,8 +48,8 @@ MOST_PER_YEAR = 1e30
 
 def _counted(allowed: str, least: float, words: Mapping[str, Any]) -> Kind:
     """The kind of numbers from `least` to 1e30, and of these words, which stand for a figure of the cluster."""
-    bare = number(f"a number from {least:g} to 1e30, {allowed}", lambda v: least <= v <= MOST_PER_YEAR)
-    named = ", ".join(map(show, words))
+    bare = real(f"a number from {least:g} to 1e30, {allowed}", lambda v: least <= v <= MOST_PER_YEAR)
+    named = ", ".join(map(as_toml, words))
 
     def read(value: object) -> Any:
         return value if isinstance(value, str) and value in words else bare.read(value)
@@ -76,7 +76,7 @@ _PER_YEAR = _with_rates(_counted("the times a year that it happens", 0, RATES))
 _HITS = _counted("the objects that each event touches", 1, HITS)
 
 
-class Event(NamedTuple):
+class ScenarioEvent(NamedTuple):
     """An event in a cluster: how many times a year it happens, and the objects that it touches."""
 
     per_year: float = 1.0
@@ -107,26 +107,26 @@ class Scenario(NamedTuple):
     hits: float | str = 1.0
     """Modelled objects that each event touches; or one of `placed.HITS`."""
     fates: str = ""
-    """Fates of these objects, as in `Event`."""
+    """Fates of these objects, as in `ScenarioEvent`."""
 
-    def event(self, placed: Placed | None) -> Event:
+    def event(self, placed: Placed | None) -> ScenarioEvent:
         """Returns the event, on the cluster of a design if the scenario follows from that."""
         per_year, hits = self.per_year, self.hits
         if placed and isinstance(per_year, str):
             per_year = rate_of(per_year, placed)
         if placed and isinstance(hits, str):
             hits = max(1.0, HITS[hits](placed))
-        return Event(float(per_year), float(hits), self.fates)
+        return ScenarioEvent(float(per_year), float(hits), self.fates)
 
 
-def names(document: Mapping[str, Any]) -> tuple[str, ...]:
+def scenario_names(document: Mapping[str, Any]) -> tuple[str, ...]:
     """Returns the names of a file's scenarios. Raises ConfigError if they cannot be used."""
     tables = document.get("scenarios", {})
     if not isinstance(tables, dict) or not all(isinstance(table, dict) for table in tables.values()):
         raise ConfigError("scenarios: must be tables, each [scenarios.NAME]")
     for name in tables:
         if not re.fullmatch(r"[A-Za-z]\w{0,39}", name):
-            raise ConfigError(f"scenarios.{show(name)}: a name of letters, digits and _")
+            raise ConfigError(f"scenarios.{as_toml(name)}: a name of letters, digits and _")
     return tuple(tables)
 
 
@@ -136,21 +136,23 @@ def take(name: str, value: object, keys: Mapping[str, Key], into: dict[str, dict
     """
     _, scenario, inner = (*name.split(".", 2), "", "")[:3]
     if scenario not in into:
-        raise ConfigError(f"{show_key(name)} = {show(value)}: no such scenario; there are {', '.join(into) or 'none'}")
+        raise ConfigError(
+            f"{show_key(name)} = {as_toml(value)}: no such scenario; there are {', '.join(into) or 'none'}"
+        )
     if inner in _OWN:
         said = _read_own(name, inner, value)
         into[scenario][inner] = said.value
         return name, said
     try:
-        key = find(inner, keys)
+        key = find_key(inner, keys)
     except ConfigError as error:
         raise ConfigError(
-            f"{show_key(name)} = {show(value)}: {error} (a scenario itself has {', '.join(_OWN)})"
+            f"{show_key(name)} = {as_toml(value)}: {error} (a scenario itself has {', '.join(_OWN)})"
         ) from None
     of_design = key.name in DESIGN and f"{TABLE}.nodes" in keys
     if not key.in_grid or key.name == SCENARIO or is_key(key.name) or of_design:
         differ = "cannot differ between scenarios" + (f" with [{TABLE}], which stores one design" if of_design else "")
-        raise ConfigError(f"{show_key(name)} = {show(value)}: {differ}; set it in [{key.name.partition('.')[0]}]")
+        raise ConfigError(f"{show_key(name)} = {as_toml(value)}: {differ}; set it in [{key.name.partition('.')[0]}]")
     try:
         said = stated(key, value)
     except ConfigError as error:
@@ -169,7 +171,7 @@ def _read_own(name: str, inner: str, value: object) -> Stated:
         case "incident":
             return Stated(SWITCH.of(name, value), None)
         case "fates":
-            return Stated(choice(FATES).of(name, value), None)
+            return Stated(one_of(FATES).of(name, value), None)
     return Stated(tuple(check_words(name, each) for each in TEXTS.of(name, value)), None)
 
 
@@ -185,13 +187,15 @@ def finished(taken: Mapping[str, Mapping[str, Any]], keys: Mapping[str, Key], ha
             raise ConfigError(f"scenarios.{name}.per_year: missing; the times a year that it happens")
         for key in ("per_year", "hits"):
             if isinstance(values.get(key), str) and not has_cluster:
-                raise ConfigError(f"scenarios.{name}.{key} = {show(values[key])}: needs [cluster]; or give a number")
+                raise ConfigError(f"scenarios.{name}.{key} = {as_toml(values[key])}: needs [cluster]; or give a number")
         often, *divisors = values["per_year"].split(" / ") if isinstance(values["per_year"], str) else [""]
         if often and often not in RATES and f"{TABLE}.{often}.per_year" not in keys:
-            raise ConfigError(f"scenarios.{name}.per_year = {show(often)}: there is no [{TABLE}.{often}]")
+            raise ConfigError(f"scenarios.{name}.per_year = {as_toml(often)}: there is no [{TABLE}.{often}]")
         for each in divisors:
             if not (re.fullmatch(r"[1-9]\d{0,9}(\.\d{1,6})?", each) or f"model.{each}" in keys):
-                raise ConfigError(f"scenarios.{name}.per_year: / {show(each)}: a number from 1 up, or a key of [model]")
+                raise ConfigError(
+                    f"scenarios.{name}.per_year: / {as_toml(each)}: a number from 1 up, or a key of [model]"
+                )
         outage = values.get("faults.max_outages", 0) > 0
         takes_over = values.get("model.clients", 1) > 1 if "model.clients" in keys else not outage
         own: dict[str, Any] = {"incident": takes_over} | {key: values[key] for key in _OWN if key in values}

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from quorisk.analysis.experiment import units
-from quorisk.analysis.experiment.cluster import MOST_DISKS, MOST_NODES, keys
+from quorisk.analysis.experiment.cluster import MOST_DISKS, MOST_NODES, cluster_keys
 from quorisk.kernels.errors import ConfigError
 from quorisk.say.templates import templates
 
@@ -46,7 +46,7 @@ _OPTIONAL = {
 """Optional answers, and the keys whose values they have."""
 
 
-class Answers(NamedTuple):
+class OperatorAnswers(NamedTuple):
     """An operator's answers about a cluster, as text."""
 
     nodes: str
@@ -74,7 +74,7 @@ def questions(protocol: str) -> Mapping[str, str]:
     """Returns the questions about a protocol's cluster, in words, by the names of `Answers`."""
     node, entry = ("bookies", "Entries") if protocol == "bookkeeper" else ("brokers", "Records")
     quorums = "Ensemble, write and ack quorum" if protocol == "bookkeeper" else "Replication factor, min ISR and acks"
-    asked = Answers(
+    asked = OperatorAnswers(
         f"How many {node}",
         "In how many racks or zones, which the placement of copies knows (1: it knows none)",
         f"{entry} a second, of the whole cluster",
@@ -90,7 +90,7 @@ def questions(protocol: str) -> Mapping[str, str]:
     return {name: said for name, said in asked.items() if name not in _OPTIONAL or name in USUAL[protocol]}
 
 
-def checked(protocol: str, answers: Mapping[str, str]) -> dict[str, Any]:
+def checked_answers(protocol: str, answers: Mapping[str, str]) -> dict[str, Any]:
     """Returns the values of answers, by name. Raises ConfigError where one is invalid, or some do not go together."""
     values = {name: _value(protocol, name, answer) for name, answer in answers.items()}
     nodes = values.get("nodes", MOST_NODES)
@@ -134,7 +134,7 @@ def _value(protocol: str, name: str, answer: str) -> Any:
 
 def _figure(name: str) -> tuple[Callable[[str], Any], str]:
     """The reader of a figure of [cluster], which takes the value as it stands in a file, and what is allowed."""
-    kind = keys(("power_outage",))[name].kind
+    kind = cluster_keys(("power_outage",))[name].kind
 
     def read(answer: str) -> str | None:
         value = float(answer.replace(",", "")) if re.fullmatch(r"[\d,]+(\.\d+)?", answer) else answer
@@ -148,15 +148,15 @@ def _figure(name: str) -> tuple[Callable[[str], Any], str]:
     return read, kind.allowed
 
 
-def text(protocol: str) -> str:
+def starter_text(protocol: str) -> str:
     """Returns a protocol's file."""
     return (FOLDER / f"{protocol}.toml").read_text("utf-8")
 
 
-def filled(protocol: str, answers: Answers) -> str:
+def filled_template(protocol: str, answers: OperatorAnswers) -> str:
     """Returns a protocol's file about a cluster. Raises ConfigError where answers do not go together."""
     given = {name: answer for name, answer in answers._asdict().items() if answer or name not in _OPTIONAL}
-    values = checked(protocol, {**USUAL[protocol], **given})
+    values = checked_answers(protocol, {**USUAL[protocol], **given})
     names = {
         **values,
         **(_bookkeeper if protocol == "bookkeeper" else _kraft)(values),
@@ -170,7 +170,7 @@ def filled(protocol: str, answers: Answers) -> str:
 
 def _number(name: str, value: str) -> float:
     """A figure of [cluster] as it stands in a file, as a number: of times a year, or of bytes."""
-    return float(keys()[f"cluster.{name}"].kind.read(json.loads(value)))
+    return float(cluster_keys()[f"cluster.{name}"].kind.read(json.loads(value)))
 
 
 def _bookkeeper(values: Mapping[str, Any]) -> Mapping[str, Any]:

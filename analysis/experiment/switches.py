@@ -8,7 +8,7 @@ without it, and nothing in the answer shows that.
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from quorisk.analysis.experiment.keys import show
+from quorisk.analysis.experiment.keys import as_toml
 from quorisk.analysis.experiment.placed import TABLE
 from quorisk.kernels.cluster.setting import DISTINCT_RACKS, RANDOM, TWO_RACKS
 from quorisk.kernels.engines.points import Point
@@ -78,8 +78,8 @@ def _of_clusters(experiment: "Experiment") -> Iterator[str]:
     for name, (other, values) in (_OF_CLUSTERS | by_event).items():
         key, by = f"{TABLE}.{name}", f"{TABLE}.{other}"
         if key in experiment.own and all(each[by] in values for each in given) and any(each[key] for each in given):
-            yield f"{key} ({by} = {show(given[0][by])})"
+            yield f"{key} ({by} = {as_toml(given[0][by])})"
 
 
 def _reason(keys: Iterable[str], point: Point) -> str:
-    return " and ".join(f"{key} = {show(point.values[key.partition('.')[2]])}" for key in keys)
+    return " and ".join(f"{key} = {as_toml(point.values[key.partition('.')[2]])}" for key in keys)

@@ -18,7 +18,7 @@ CALLED: Mapping[str, Mapping[str, str]] = {"latency": {"replica.lag.time.max.ms"
 """Clusters' own names of keys, by the name of the table: files and overrides may use them, too."""
 
 
-def read(name: str, table: Mapping[str, Any], folder: Path) -> Any:
+def read_table(name: str, table: Mapping[str, Any], folder: Path) -> Any:
     """Returns the contents of a table, checked. Raises ConfigError."""
     return import_module(READERS[name]).read(table, folder)
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from quorisk.analysis.experiment.keys import INTERVAL, Key, Kind, find, show, toml_value
+from quorisk.analysis.experiment.keys import INTERVAL, Key, Kind, as_toml, find_key, toml_value
 from quorisk.kernels.errors import ConfigError
 
 _ORDER: Mapping[str, Callable[[Any, Any], bool]] = {
@@ -24,7 +24,7 @@ _OFFSET = re.compile(r"([A-Za-z_][\w.]*)\s*([+-])\s*(\d{1,9})")
 _NAME = re.compile(r"(?!(?:true|false|inf|nan)$)[A-Za-z_][\w.]*")
 
 
-class Condition(NamedTuple):
+class GridCondition(NamedTuple):
     """A comparison of a key with another key, or with a value."""
 
     left: str
@@ -43,7 +43,7 @@ class Condition(NamedTuple):
         return _OPERATORS[self.operator](values[self.left], right)
 
 
-Alternatives = tuple[Condition, ...]
+Alternatives = tuple[GridCondition, ...]
 """Conditions of which one has to hold."""
 
 
@@ -52,33 +52,33 @@ def parse(text: object, keys: Mapping[str, Key]) -> Alternatives:
     parts = text.split(" or ") if isinstance(text, str) else []
     found = [match for match in map(_GRAMMAR.fullmatch, parts) if match]
     if not parts or len(found) < len(parts):
-        raise ConfigError(f'grid.where = {show(text)}: conditions look like "ack_quorum <= write_quorum"')
+        raise ConfigError(f'grid.where = {as_toml(text)}: conditions look like "ack_quorum <= write_quorum"')
     try:
         return tuple(_condition(match[1], match[2], match[3], keys) for match in found)
     except ConfigError as error:
-        raise ConfigError(f"grid.where = {show(text)}: {error}") from None
+        raise ConfigError(f"grid.where = {as_toml(text)}: {error}") from None
 
 
-def _condition(name: str, symbol: str, other: str, keys: Mapping[str, Key]) -> Condition:
-    left = find(name, keys)
+def _condition(name: str, symbol: str, other: str, keys: Mapping[str, Key]) -> GridCondition:
+    left = find_key(name, keys)
     kind = left.kind
     is_word = kind.type is str and kind.read(other) is not None  # acks == all, as on the command line
     if offset := _OFFSET.fullmatch(other):
-        right, by = find(offset[1], keys), int(offset[2] + offset[3])
-        condition, said = Condition(left.name, symbol, right.name, None, by), other
+        right, by = find_key(offset[1], keys), int(offset[2] + offset[3])
+        condition, said = GridCondition(left.name, symbol, right.name, None, by), other
         comparable = right.kind.type is kind.type is float and not (left.timed or right.timed)
     elif _NAME.fullmatch(other) and not is_word:
-        right = find(other, keys)
-        condition, said = Condition(left.name, symbol, right.name, None), other
+        right = find_key(other, keys)
+        condition, said = GridCondition(left.name, symbol, right.name, None), other
         comparable = right.kind.type is kind.type
     else:
         value = other if is_word else toml_value(other)
-        said = show(value)
+        said = as_toml(value)
         if left.timed and isinstance(value, str):
             value = left.read(value)
         if (comparable := _may_equal(kind, value)) and not _is_number(kind):
             value = left.read(value)  # as in the file: acks == 1, eligible.leader.replicas.version == 1
-        condition = Condition(left.name, symbol, None, value)
+        condition = GridCondition(left.name, symbol, None, value)
     if not comparable:
         raise ConfigError(f"{left.name} is {kind.allowed}; {said} is not")
     if symbol in _ORDER and not _is_number(kind):

@@ -21,7 +21,7 @@ POSTERIOR, DEFAULT, MODEL, PERIOD = "posterior", "default", "model", "period"
 _LEVELS = (("low", 0.05), ("high", 0.95), ("low_95", 0.025), ("high_95", 0.975))
 
 
-class Answer(NamedTuple):
+class RatesAnswer(NamedTuple):
     """Figures of a protocol as data give them."""
 
     base: Profile
@@ -34,7 +34,7 @@ class Answer(NamedTuple):
     """Oddities in the data."""
 
 
-def as_json(answer: Answer) -> dict[str, Any]:
+def as_json(answer: RatesAnswer) -> dict[str, Any]:
     """Returns the answer as plain dictionaries and lists. Rates are a second, failure rates of drives (`afr`) a year of
     365 days; `low` to `high` has 90 %, `low_95` to `high_95` 95 %.
     """
@@ -128,7 +128,7 @@ def _failure_rate(series: Series) -> dict[str, Any]:
     }
 
 
-def rows(answer: Answer) -> list[dict[str, Any]]:
+def rows(answer: RatesAnswer) -> list[dict[str, Any]]:
     """Returns the rows of the figure: for each key the data's value, the profile's, and those of models and periods.
 
     Columns: `key`; `about`, one of the four above; `label`; `median`; `p5`, `p25`, `p75` and `p95`, as far as known,

@@ -10,7 +10,7 @@ from quorisk.kernels.states import absorption
 from quorisk.kernels.states.moves import Moves
 
 
-def by_faults(model: Model, moves: Moves) -> dict[frozenset[str], float]:
+def p_loss_by_faults(model: Model, moves: Moves) -> dict[frozenset[str], float]:
     """Returns, by set of kinds of faults, the probability that a run loses data inside a head and met just these.
 
     Runs that meet no others than those of a set S are solved with all other faults ending the run: f(S). P(loss having

@@ -50,7 +50,7 @@ def _keys(model: Model, point: Point) -> Iterator[str]:
     yield from (f"rates.{action.name}" for action in model.actions if may_happen(model, action, point.values))
 
 
-def draw(experiment: Experiment, num_draws: int, seed: int = SEED) -> Draws:
+def draw_unknowns(experiment: Experiment, num_draws: int, seed: int = SEED) -> Draws:
     """Returns draws of all unknowns of an experiment's points; powers of two are the best numbers of them."""
     of_points = (each.name for point in experiment.points for each in unknowns(experiment, point).values())
     return draw_named(tuple(dict.fromkeys(of_points)), num_draws, seed)
@@ -71,7 +71,7 @@ def draw_named(names: tuple[str, ...], num_draws: int, seed: int = SEED) -> Draw
     return Draws(names, np.clip(drawn, 2.0**-32, 1 - 2.0**-32))
 
 
-def rows(values: Mapping[str, np.ndarray]) -> Iterator[dict[str, float]]:
+def rows_by_draw(values: Mapping[str, np.ndarray]) -> Iterator[dict[str, float]]:
     """Yields drawn values draw by draw."""
     for row in zip(*(each.tolist() for each in values.values()), strict=True):
         yield dict(zip(values, row, strict=True))

@@ -59,7 +59,7 @@ def today() -> int:
     return (datetime.now(UTC).date() - EPOCH).days
 
 
-def runs_of(paths: Iterable[Path], last_day: int, oddities: Oddities) -> Iterator[pa.Table]:
+def tables_of_runs(paths: Iterable[Path], last_day: int, oddities: Oddities) -> Iterator[pa.Table]:
     """Yields tables of RUNS with all drives and days of some files, and adds oddities in them to `oddities`.
 
     Rows dated after `last_day` (days since 1970) are not believed. A file that cannot be used is reported and left out.

@@ -48,7 +48,7 @@ class Elasticity(NamedTuple):
         return Elasticity(value, low, high)
 
 
-class Solved(NamedTuple):
+class MovesSolved(NamedTuple):
     """Results of a head's steps on runs that lose data."""
 
     lost: float
@@ -87,7 +87,7 @@ class _Vectors(NamedTuple):
     """float64 by state, the probability that it leaves the head."""
 
 
-def keys(model: Model, point: Point) -> list[str]:
+def elasticity_keys(model: Model, point: Point) -> list[str]:
     """Returns the keys of all elasticities of a point: rates that matter, the lifetime if there is one, and the
     probabilities with which something is lost."""
     return list(filter(None, places(model, point)))
@@ -107,7 +107,7 @@ def key_of(name: str) -> str:
     return f"faults.{name}"
 
 
-def solve(model: Model, point: Point, moves: Moves) -> Solved:
+def solve_moves(model: Model, point: Point, moves: Moves) -> MovesSolved:
     """Returns the results of the steps of a point's head; without a path to a loss, elasticities are not known."""
     chain, num_actions = moves.chain, len(model.actions)
     visits = absorption.visits(chain, moves.parts)
@@ -118,7 +118,7 @@ def solve(model: Model, point: Point, moves: Moves) -> Solved:
     sums = dict(_of_rates(model, point, moves, vectors)) | dict(_of_probabilities(model, point, moves, vectors))
     shares = vectors.flows * lost[chain.target] / p_lost if p_lost else np.zeros(len(chain.p))
     times = np.bincount(moves.action, shares, num_actions + 1).tolist()
-    return Solved(
+    return MovesSolved(
         lost=p_lost,
         leaves=p_leaves,
         elasticities={key: _elasticity(each, p_lost, p_leaves) for key, each in sums.items()},

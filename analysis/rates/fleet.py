@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from quorisk.analysis.rates.drives import REPEATED
 from quorisk.analysis.rates.observed import Series, as_date
-from quorisk.analysis.rates.oddities import Oddities, Oddity, note, together
+from quorisk.analysis.rates.oddities import Oddities, Oddity, merge_oddities, note
 
 GAPS = Oddity("days between a drive's first and last on which it was not reported", "not counted as drive-days")
 CAME_BACK = Oddity("drives that were reported again after they had failed", "failures and later days both count")
@@ -73,7 +73,7 @@ def fleet_of(runs: pa.Table) -> Fleet:
     return Fleet(tuple(groups), len(capacity), oddities)
 
 
-def added(parts: Iterable[Fleet]) -> Fleet:
+def merge_fleets(parts: Iterable[Fleet]) -> Fleet:
     """Returns the fleet of parts that have no drive in common, and reports days of which half seems to be missing."""
     parts = list(parts)
     groups: dict[tuple[str, int], Series] = {}
@@ -81,7 +81,7 @@ def added(parts: Iterable[Fleet]) -> Fleet:
         for model, capacity, series in part.groups:
             there = groups.get((model, capacity))
             groups[model, capacity] = there.plus(series) if there else series
-    oddities = together(part.oddities for part in parts)
+    oddities = merge_oddities(part.oddities for part in parts)
     whole = tuple(Drives(*name, series) for name, series in sorted(groups.items()))
     if whole:
         note_half_days(oddities, total(whole))

@@ -56,7 +56,7 @@ class Watched(NamedTuple):
     """Whether the lists have all incidents of every kind: what is not in them did not happen."""
 
 
-class Incident(NamedTuple):
+class IncidentLine(NamedTuple):
     """A line of the list."""
 
     kind: str
@@ -72,7 +72,7 @@ class Incident(NamedTuple):
     batch: str = ""
 
 
-def read(paths: Iterable[Path], watched: Watched, oddities: Oddities) -> list[Observed]:
+def counts_of_lists(paths: Iterable[Path], watched: Watched, oddities: Oddities) -> list[Observed]:
     """Returns the counts of lists of incidents, and adds oddities in them to `oddities`.
 
     Raises ConfigError if a list has lines and none of them counts, or if it cannot be read.
@@ -84,10 +84,12 @@ def read(paths: Iterable[Path], watched: Watched, oddities: Oddities) -> list[Ob
     outages = _outages([each for each in found if each.kind == OUTAGE])
     losses = [Loss(each.node, each.start_s, each.has_time, each.rack, each.batch) for each in lost]
     source = "a list of incidents"
-    observed = list(together.counted(losses, watched.nodes, watched.racks, watched.until_s - watched.since_s, source))
+    observed = list(
+        together.joint_loss_counts(losses, watched.nodes, watched.racks, watched.until_s - watched.since_s, source)
+    )
     if nodes or not found or watched.is_complete:
         observed += [
-            _in_time(evidence.NODE_LOSSES, together.alone(losses), watched, watched.nodes, source),
+            _in_time(evidence.NODE_LOSSES, together.single_losses(losses), watched, watched.nodes, source),
             _in_time(evidence.NODE_STOPS, stopped, watched, watched.nodes, source),
             _durations(evidence.REPLACEMENTS, lost, source),
             _durations(evidence.NODE_RETURNS, stopped, source),
@@ -103,7 +105,7 @@ def read(paths: Iterable[Path], watched: Watched, oddities: Oddities) -> list[Ob
     return [each for each in observed if each.exposure > 0]
 
 
-def _counting(path: Path, watched: Watched, oddities: Oddities) -> list[Incident]:
+def _counting(path: Path, watched: Watched, oddities: Oddities) -> list[IncidentLine]:
     """The incidents of a list that are of a known kind. Raises ConfigError if it has lines and none of them counts."""
     here: Oddities = {}
     found = []
@@ -124,7 +126,7 @@ def _counting(path: Path, watched: Watched, oddities: Oddities) -> list[Incident
     return found
 
 
-def _is_whole(outage: Sequence[Incident], watched: Watched, oddities: Oddities) -> bool:
+def _is_whole(outage: Sequence[IncidentLine], watched: Watched, oddities: Oddities) -> bool:
     """Whether an outage has a line for each node watched. If not, it is reported: nodes that came back are unknown."""
     listed = len({each.node for each in outage})
     is_whole = listed >= _ALL * watched.nodes
@@ -133,7 +135,7 @@ def _is_whole(outage: Sequence[Incident], watched: Watched, oddities: Oddities) 
     return is_whole
 
 
-def _by_node(outage: Sequence[Incident]) -> list[Incident]:
+def _by_node(outage: Sequence[IncidentLine]) -> list[IncidentLine]:
     """One line for each node, which lost data if one of its lines says so."""
     return list({each.node: each for each in sorted(outage, key=lambda each: each.data_lost)}.values())
 
@@ -144,7 +146,7 @@ def unix_s(text: str) -> float:
     return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
 
 
-def _lines(path: Path, watched: Watched, oddities: Oddities) -> Iterable[Incident]:
+def _lines(path: Path, watched: Watched, oddities: Oddities) -> Iterable[IncidentLine]:
     with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
         rows = csv.DictReader(file, skipinitialspace=True)
         rows.fieldnames = [name.strip().lower() for name in rows.fieldnames or ()]
@@ -165,12 +167,12 @@ def _lines(path: Path, watched: Watched, oddities: Oddities) -> Iterable[Inciden
                 is_over = bool(end) and end_s <= watched.until_s
                 rack, batch = ((row.get(name) or "").strip() for name in ("rack", "batch"))
                 until_s, has_time = min(end_s, watched.until_s), len(start) > len("2026-01-01")
-                yield Incident(kind.lower(), node, start_s, until_s, is_over, data_lost, has_time, rack, batch)
+                yield IncidentLine(kind.lower(), node, start_s, until_s, is_over, data_lost, has_time, rack, batch)
 
 
-def _merged(incidents: Sequence[Incident], oddities: Oddities) -> list[Incident]:
+def _merged(incidents: Sequence[IncidentLine], oddities: Oddities) -> list[IncidentLine]:
     """Incidents of a node that overlap as one, which lost data if one of them did."""
-    merged: list[Incident] = []
+    merged: list[IncidentLine] = []
     for each in sorted(incidents, key=lambda each: (each.node, each.start_s)):
         last = merged[-1] if merged else None
         if last and last.node == each.node and each.start_s < max(last.end_s, last.start_s + 1e-9):
@@ -182,9 +184,9 @@ def _merged(incidents: Sequence[Incident], oddities: Oddities) -> list[Incident]
     return merged
 
 
-def _outages(incidents: Sequence[Incident]) -> list[list[Incident]]:
+def _outages(incidents: Sequence[IncidentLine]) -> list[list[IncidentLine]]:
     """Lines that start within ONE_OUTAGE_S of the first belong to one outage, however long each node is down."""
-    outages: list[list[Incident]] = []
+    outages: list[list[IncidentLine]] = []
     for each in sorted(incidents, key=lambda each: each.start_s):
         if not outages or each.start_s > outages[-1][0].start_s + ONE_OUTAGE_S:
             outages.append([])
@@ -192,7 +194,9 @@ def _outages(incidents: Sequence[Incident]) -> list[list[Incident]]:
     return outages
 
 
-def _in_time(kind: Kind, lines: Sequence[Incident | Loss], watched: Watched, number: float, source: str) -> Observed:
+def _in_time(
+    kind: Kind, lines: Sequence[IncidentLine | Loss], watched: Watched, number: float, source: str
+) -> Observed:
     """Incidents in the time for which `number` nodes, or one cluster, were watched."""
     days = np.arange(day_of(watched.since_s), day_of(watched.until_s - 1e-6) + 1)
     seconds = np.minimum(watched.until_s, (days + 1) * DAY_S) - np.maximum(watched.since_s, days * DAY_S)
@@ -202,7 +206,7 @@ def _in_time(kind: Kind, lines: Sequence[Incident | Loss], watched: Watched, num
     return Observed(kind, whole, source)
 
 
-def _durations(kind: Kind, incidents: Sequence[Incident], source: str, part: float = 1.0) -> Observed:
+def _durations(kind: Kind, incidents: Sequence[IncidentLine], source: str, part: float = 1.0) -> Observed:
     """Ends of incidents in the time that these lasted, or a part of it; one that is not over adds its time alone."""
     days = [day_of(each.start_s) for each in incidents]
     lasted = [part * (each.end_s - each.start_s) for each in incidents]

@@ -50,10 +50,10 @@ class Metric(NamedTuple):
     """Labels of the series that are counted."""
 
 
-def read(paths: Iterable[Path], oddities: Oddities) -> list[Observed]:
+def counts_of_queries(paths: Iterable[Path], oddities: Oddities) -> list[Observed]:
     """Returns the counts of saved range queries, and adds oddities in them to `oddities`."""
     known = {name for each in METRICS for name in (each.name, each.beside)}
-    found = prometheus.read(paths, known.__contains__, oddities)
+    found = prometheus.read_series(paths, known.__contains__, oddities)
     observed: list[Observed] = []
     for metric in METRICS:
         if metric.name in found and metric.beside and metric.beside not in found:
@@ -110,7 +110,7 @@ def _ups(metric: Metric, found: Found, oddities: Oddities) -> Iterator[Observed]
     rolled = [stop for nodes in by_job for roll in rolls.found(nodes) for stop in roll]
     parts = (Spells(each, each.values == 1, rolls.steps_outside(each, rolled)) for each in up)
     yield from _begun_and_ended(metric, parts, oddities)
-    yield from rolls.counted(by_job, metric.name)
+    yield from rolls.roll_counts(by_job, metric.name)
 
 
 def _switch(samples: Samples, oddities: Oddities) -> Samples:

@@ -33,7 +33,7 @@ def note(oddities: Oddities, what: Oddity, times: int = 1, where: str = "") -> N
         oddities[what] = Sightings(times + (before.times if before else 0), there or one_line(where))
 
 
-def together(each: Iterable[Mapping[Oddity, Sightings]]) -> Oddities:
+def merge_oddities(each: Iterable[Mapping[Oddity, Sightings]]) -> Oddities:
     """Returns the oddities of several places together, in the order of first appearance."""
     whole: Oddities = {}
     for one in each:

@@ -9,8 +9,8 @@ from pathlib import Path
 from quorisk.analysis.experiment.characters import one_line
 from quorisk.analysis.experiment.profiles import Profile
 from quorisk.analysis.files import reason
-from quorisk.analysis.files import write as whole
-from quorisk.analysis.rates.answer import Answer
+from quorisk.analysis.files import write_whole as whole
+from quorisk.analysis.rates.answer import RatesAnswer
 from quorisk.analysis.rates.findings import EVENTS, OF_CLUSTER, Finding
 from quorisk.analysis.rates.observed import DAY_S
 from quorisk.analysis.statistics.known import Beta, Gamma
@@ -22,7 +22,7 @@ _SCOPES = {"rack_lost": "rack", "nodes_lost_together": "batch"}
 _UNITS = (("days", DAY_S), ("h", 3600), ("s", 1))
 
 
-def write(answer: Answer, path: Path, command: str) -> None:
+def write_profile(answer: RatesAnswer, path: Path, command: str) -> None:
     """Writes the profile from data, dated today; `command` is the command line. Raises ConfigError if nothing can be
     written there, and RunError if the disk has no room for it.
     """
@@ -30,10 +30,10 @@ def write(answer: Answer, path: Path, command: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ConfigError(f" {path}: cannot be written: {reason(error)}", "out") from None
-    whole(path, written(answer, command, datetime.now(UTC).date()).encode(), "out")
+    whole(path, profile_text(answer, command, datetime.now(UTC).date()).encode(), "out")
 
 
-def written(answer: Answer, command: str, day: date) -> str:
+def profile_text(answer: RatesAnswer, command: str, day: date) -> str:
     """Returns the profile's text: the figures that data give, and the name of the profile with all others."""
     base, found = answer.base, [each for each in answer.findings if each.key]
     names = ", ".join(each.key.partition(".")[2] for each in found)

@@ -61,7 +61,7 @@ Found = Mapping[str, Sequence[Samples]]
 """All series, by their metric."""
 
 
-def read(paths: Iterable[Path], is_known: Callable[[str], bool], oddities: Oddities) -> Found:
+def read_series(paths: Iterable[Path], is_known: Callable[[str], bool], oddities: Oddities) -> Found:
     """Returns the series of known metrics, each in order of time, and adds oddities in the files to `oddities`."""
     parts = (part for path in paths for part in _parts(path, is_known, oddities))
     found: dict[str, list[Samples]] = defaultdict(list)

@@ -15,12 +15,12 @@ from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.grid import GridPoint, TooLarge, by_design
 from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.analysis.rates import elasticities
-from quorisk.analysis.rates.draws import PER_YEAR, draw, rows, unknowns, with_values
+from quorisk.analysis.rates.draws import PER_YEAR, draw_unknowns, rows_by_draw, unknowns, with_values
 from quorisk.analysis.rates.sensitivity import Weighed, weigh
 from quorisk.analysis.statistics.uncertainty import (
     LEVELS,
     Allowed,
-    Design,
+    DrawnLosses,
     Draws,
     Figure,
     Unknown,
@@ -59,7 +59,7 @@ class _Part(NamedTuple):
     error_factor: float
 
 
-def known(
+def losses_by_rates(
     experiment: Experiment,
     losses: Sequence[tuple[float, float]],
     num_draws: int = NUM_DRAWS,
@@ -70,10 +70,10 @@ def known(
     `losses` are the ends of the intervals of P(loss) of its points, which show the scenarios that matter. `tell` is
     called with the number of designs done.
     """
-    draws, of = draw(experiment, num_draws), dict[str, Figure]()
+    draws, of = draw_unknowns(experiment, num_draws), dict[str, Figure]()
     if not draws.names:
         return None
-    found: list[Design | None] = []
+    found: list[DrawnLosses | None] = []
     unsolved, hopeless = dict[int, str](), TooLarge()
     ends = dict(zip((point.point_id for point in experiment.points), losses, strict=True))
     for points in by_design(experiment.points).values():
@@ -110,7 +110,7 @@ def _design(
     ends: Sequence[tuple[float, float]],
     draws: Draws,
     hopeless: TooLarge,
-) -> tuple[Design | None, str | None]:
+) -> tuple[DrawnLosses | None, str | None]:
     """A design's losses; if a scenario that matters is not solved, that scenario's name instead."""
     weights = [_per_year(experiment, point) * high for point, (_, high) in zip(points, ends, strict=True)]
     parts = []
@@ -149,12 +149,14 @@ def _part(
     """The losses of a scenario that matters."""
     mine = {key: each for key, each in unknown.items() if key != PER_YEAR}
     moves = weighed.moves()
-    found = elasticities.solve(experiment.model, point.point, moves).elasticities
+    found = elasticities.solve_moves(experiment.model, point.point, moves).elasticities
     powers = {key: found[key].value or 0.0 for key in mine if key in found}
     drawn = draws.values(mine)
     num = len(draws.levels)
     at_most = max(_NUM_CHECKED, num if num * len(moves.action) <= _MOST_STEPS else 0)
-    solved = _solved(experiment, point, moves, [row for row, _ in zip(rows(drawn), range(at_most), strict=False)])
+    solved = _solved(
+        experiment, point, moves, [row for row, _ in zip(rows_by_draw(drawn), range(at_most), strict=False)]
+    )
     if not mine:
         solved = np.tile([weighed.solved.lost, weighed.solved.leaves], (num, 1))
     values = np.full(num, weighed.solved.lost)
@@ -189,7 +191,9 @@ def _a_year(
     return part._replace(values=part.values * times, left=part.left * times, powers=powers)
 
 
-def _summed(experiment: Experiment, points: Sequence[GridPoint], parts: Sequence[_Part], draws: Draws) -> Design | None:
+def _summed(
+    experiment: Experiment, points: Sequence[GridPoint], parts: Sequence[_Part], draws: Draws
+) -> DrawnLosses | None:
     values = np.sum([part.values for part in parts], axis=0)
     if not values.min() > 0.0:
         return None
@@ -201,7 +205,7 @@ def _summed(experiment: Experiment, points: Sequence[GridPoint], parts: Sequence
     of = {each.name: each.known for point in points for each in unknowns(experiment, point).values()}
     factor = max(part.error_factor for part in parts)
     low, high = np.quantile(values, LEVELS[0]), np.quantile(values + sum(part.left for part in parts), LEVELS[1])
-    return Design(
+    return DrawnLosses(
         values=values,
         median=float(np.median(values)),
         low=float(low) / factor,

@@ -17,7 +17,7 @@ _WAIT_S = 3600.0
 """The longest time from a node's return to the next one's stop."""
 
 
-class Stop(NamedTuple):
+class Downtime(NamedTuple):
     """A node that was not up for a while."""
 
     node: Samples
@@ -34,10 +34,10 @@ def by_job(up: Sequence[Samples]) -> list[list[Samples]]:
     return list(jobs.values())
 
 
-def found(nodes: Sequence[Samples]) -> list[list[Stop]]:
+def found(nodes: Sequence[Samples]) -> list[list[Downtime]]:
     """Returns the rolls of a cluster, each with one stop of every node."""
-    rolls: list[list[Stop]] = []
-    roll: list[Stop] = []
+    rolls: list[list[Downtime]] = []
+    roll: list[Downtime] = []
     for stop in sorted((stop for node in nodes for stop in _stops(node)), key=lambda stop: stop.start_s):
         goes_on = bool(roll) and roll[-1].end_s <= stop.start_s <= roll[-1].end_s + _WAIT_S
         if not goes_on or any(stop.node is each.node for each in roll):
@@ -49,23 +49,23 @@ def found(nodes: Sequence[Samples]) -> list[list[Stop]]:
     return rolls
 
 
-def _stops(node: Samples) -> Iterator[Stop]:
+def _stops(node: Samples) -> Iterator[Downtime]:
     """The stops of a node that are over."""
     is_up = node.values == 1
     falls, rises = (np.flatnonzero(change) + 1 for change in (is_up[:-1] & ~is_up[1:], ~is_up[:-1] & is_up[1:]))
     for fall, place in zip(falls, np.searchsorted(rises, falls), strict=True):
         if place < len(rises):
-            yield Stop(node, float(node.times[fall]), float(node.times[rises[place]]))
+            yield Downtime(node, float(node.times[fall]), float(node.times[rises[place]]))
 
 
-def steps_outside(node: Samples, rolled: Sequence[Stop]) -> np.ndarray:
+def steps_outside(node: Samples, rolled: Sequence[Downtime]) -> np.ndarray:
     """Returns, for each step from a sample of a node to the next, whether none of these stops is in it."""
     starts, ends = np.array([(stop.start_s, stop.end_s) for stop in rolled if stop.node is node]).reshape(-1, 2).T
     begun, over = np.searchsorted(starts, node.times[1:], "right"), np.searchsorted(ends, node.times[:-1], "right")
     return np.asarray(begun == over)
 
 
-def counted(clusters: Sequence[Sequence[Samples]], source: str) -> Iterator[Observed]:
+def roll_counts(clusters: Sequence[Sequence[Samples]], source: str) -> Iterator[Observed]:
     """Yields the rolls in the time watched, the restarts in the time waited for them, and the ends of restarts."""
     watched = [nodes for nodes in clusters if len(nodes) >= _FEWEST]
     if not watched:

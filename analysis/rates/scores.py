@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
-from quorisk.analysis.estimate.records import losing
+from quorisk.analysis.estimate.records import runs_that_lose
 from quorisk.analysis.rates.elasticities import Elasticity, faults_of, places
 from quorisk.kernels import paths
 from quorisk.kernels.engines.points import Point, rates_in_force
@@ -33,7 +33,7 @@ UNSEEN = 3.0
 by 1."""
 
 
-class Counted(NamedTuple):
+class LosingRuns(NamedTuple):
     """Results from losing runs."""
 
     runs: int
@@ -43,30 +43,30 @@ class Counted(NamedTuple):
     hidden: int
     """Number of runs that were cut off and might have lost data later."""
     elasticities: dict[str, Elasticity]
-    """Elasticities by key, as in `elasticities.Solved`; empty if fewer than FEWEST_LOSSES runs lost data."""
+    """Elasticities by key, as in `elasticities.MovesSolved`; empty if fewer than FEWEST_LOSSES runs lost data."""
     actions: dict[str, float]
     """Mean number of times that an action happened in a losing run, if above 0."""
     faults: dict[str, float]
     """Mean number of times that a losing run met each kind of fault."""
 
 
-def count(
+def count_losing_runs(
     model: Model,
     point: Point,
     seed: int,
     runs: range,
     confidence: float,
     progress: Callable[[int], None] | None = None,
-) -> Counted:
+) -> LosingRuns:
     """Returns results for a point without a horizon from the first MOST_LOSSES of these runs that lose data.
 
     Intervals are those of a mean, and wider by UNSEEN / losses: what happens on so small a part of the losing runs may
     be on none of these. `progress` is called with the number of losing runs made again since its last call.
     """
-    losing_runs, hidden = losing(model, point, seed, runs)
+    losing_runs, hidden = runs_that_lose(model, point, seed, runs)
     seen = len(runs), len(losing_runs), hidden
     if len(losing_runs) < FEWEST_LOSSES:
-        return Counted(*seen, {}, {}, {})
+        return LosingRuns(*seen, {}, {}, {})
     found = []
     for run in losing_runs[:MOST_LOSSES]:
         found.append(_scored(model, point, rerun(model, point, seed, run).path))
@@ -77,7 +77,7 @@ def count(
     means, reaches = scores.mean(axis=0), z * scores.std(axis=0, ddof=1) / math.sqrt(len(found))
     reaches += UNSEEN / len(found)
     often = times.mean(axis=0).tolist()
-    return Counted(
+    return LosingRuns(
         *seen,
         elasticities={
             key: Elasticity(value, value - reach, value + reach)

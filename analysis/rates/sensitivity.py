@@ -10,16 +10,16 @@ from typing import Any, NamedTuple
 
 from quorisk.analysis.estimate import rare
 from quorisk.analysis.estimate.estimate import assumptions, only_point
-from quorisk.analysis.estimate.stopping import estimator_of
+from quorisk.analysis.estimate.stopping import estimator_of_run
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.analysis.rates import elasticities, scores
-from quorisk.analysis.rates.causes import by_faults
+from quorisk.analysis.rates.causes import p_loss_by_faults
 from quorisk.analysis.rates.draws import unknowns
 from quorisk.analysis.rates.elasticities import Elasticity
 from quorisk.analysis.statistics.known import Known
-from quorisk.analysis.traces.trace import Trace, replay
+from quorisk.analysis.traces.trace import Trace, replay_in_words
 from quorisk.kernels import paths
 from quorisk.kernels.model import Model
 from quorisk.kernels.states.head import Head, Solved
@@ -34,7 +34,7 @@ MEMORY = 1 << 30
 COUNTED, UNKNOWN = "score of losing runs", "not known"
 
 
-class Path(NamedTuple):
+class LikeliestPath(NamedTuple):
     """The likeliest path to a loss."""
 
     share: float
@@ -80,7 +80,7 @@ class Sensitivity(NamedTuple):
     """Mean number of times that such a run meets each kind of fault."""
     losses_by_faults: list[MadeOf]
     """Losses by the faults met, the most first, where they were solved. Where they were counted, see `Estimate`."""
-    likeliest_path: Path | None
+    likeliest_path: LikeliestPath | None
     assumptions: list[str]
 
 
@@ -105,14 +105,14 @@ def weigh(
     certain: float = CERTAIN,
 ) -> Weighed | None:
     """Returns the head of an experiment's one point, grown until F/L is `certain`, or memory ends; None if there is
-    none. `solving` is called as by `rare.solve`.
+    none. `solving` is called as by `rare.solve_head`.
     """
     model, point, run = experiment.model, only_point(experiment).point, experiment.run
     if not rare.applies(point, run):
         return None
     most = memory_bytes // 2 // (MOVES_A_TRANSITION * MOVE_BYTES)
     try:
-        found = rare.solve(model, point, memory_bytes // 2, most, solving, certain, is_patient=False)
+        found = rare.solve_head(model, point, memory_bytes // 2, most, solving, certain, is_patient=False)
     except MemoryError:
         return None
     return Weighed(*found) if found else None
@@ -142,14 +142,14 @@ def _solved(experiment: Experiment, weighed: Weighed, solving: rare.Solving | No
     model, point = experiment.model, only_point(experiment).point
     head, solved = weighed
     moves = weighed.moves(solving)
-    found = elasticities.solve(model, point, moves)
-    part = rare.parts(model, solved, None)[DATA_LOSS]
-    interval = part.interval(estimator_of(experiment.run), 0, 0, 0) if solved.leaves else (solved.lost, solved.lost)
+    found = elasticities.solve_moves(model, point, moves)
+    part = rare.parts_by_invariant(model, solved, None)[DATA_LOSS]
+    interval = part.interval(estimator_of_run(experiment.run), 0, 0, 0) if solved.leaves else (solved.lost, solved.lost)
     way = likeliest(head, moves)
     return _made(
         experiment,
         (part.p(0, 0), *interval),
-        rare.named(solved.leaves, False, estimator_of(experiment.run)),
+        rare.named(solved.leaves, False, estimator_of_run(experiment.run)),
         None,
         found,
         _told(experiment, way, solved.lost) if way else None,
@@ -158,7 +158,7 @@ def _solved(experiment: Experiment, weighed: Weighed, solving: rare.Solving | No
 
 
 def _made_of(model: Model, moves: Moves) -> list[MadeOf]:
-    made_of = by_faults(model, moves)
+    made_of = p_loss_by_faults(model, moves)
     total = math.fsum(made_of.values())
     return [MadeOf(sorted(faults), p / total) for faults, p in sorted(made_of.items(), key=lambda each: -each[1])]
 
@@ -166,8 +166,8 @@ def _made_of(model: Model, moves: Moves) -> list[MadeOf]:
 def _counted(experiment: Experiment, progress: Callable[[int], None] | None) -> Sensitivity:
     point, run = only_point(experiment).point, experiment.run
     runs = range(run.first_run, run.first_run + min(run.runs, scores.MOST_RUNS))
-    found = scores.count(experiment.model, point, run.seed, runs, run.confidence, progress)
-    interval = estimator_of(run).interval(found.losses, found.runs, found.hidden)
+    found = scores.count_losing_runs(experiment.model, point, run.seed, runs, run.confidence, progress)
+    interval = estimator_of_run(run).interval(found.losses, found.runs, found.hidden)
     method = COUNTED if found.elasticities and rare.applies(point, run) else UNKNOWN
     if method == UNKNOWN:
         found = found._replace(elasticities={}, actions={}, faults={})
@@ -179,13 +179,16 @@ def _made(
     risk: tuple[float, float, float],
     method: str,
     confidence: float | None,
-    found: elasticities.Solved | scores.Counted,
-    way: Path | None,
+    found: elasticities.MovesSolved | scores.LosingRuns,
+    way: LikeliestPath | None,
     made_of: list[MadeOf],
 ) -> Sensitivity:
     model, (point, point_id, _) = experiment.model, only_point(experiment)
     values = dotted_values(model, point)
-    known = {key: found.elasticities.get(key, Elasticity(None, None, None)) for key in elasticities.keys(model, point)}
+    known = {
+        key: found.elasticities.get(key, Elasticity(None, None, None))
+        for key in elasticities.elasticity_keys(model, point)
+    }
     if elasticities.LIFETIME in known:  # of the lifetime itself, and not of the rate at which it ends
         known[elasticities.LIFETIME] = known[elasticities.LIFETIME].of_inverse()
     return Sensitivity(
@@ -208,18 +211,18 @@ def _made(
     )
 
 
-def _told(experiment: Experiment, found: Likeliest, p_lost: float) -> Path:
+def _told(experiment: Experiment, found: Likeliest, p_lost: float) -> LikeliestPath:
     """The path in words."""
     model, grid_point = experiment.model, only_point(experiment)
     params = model.make_params(grid_point.point.values)
     broken = paths.broken(model, paths.replay(model, params, found.path)[-1], params)
     name = next(each.name for i, each in enumerate(model.invariants) if each.data_loss and broken >> i & 1)
-    replayed = replay(Trace(model, grid_point, found.path, name, "likeliest"))
+    replayed = replay_in_words(Trace(model, grid_point, found.path, name, "likeliest"))
     steps = [
         step._asdict() | {"action": model.actions[step.action].name, "words": told.words}
         for step, told in zip(found.path.steps, replayed.told, strict=True)
     ]
-    return Path(found.p / p_lost, steps, replayed.verdict)
+    return LikeliestPath(found.p / p_lost, steps, replayed.verdict)
 
 
 def rows(found: Sensitivity, experiment: Experiment) -> list[dict[str, Any]]:
@@ -230,12 +233,12 @@ def rows(found: Sensitivity, experiment: Experiment) -> list[dict[str, Any]]:
     """
     known = {key: each.known for point in experiment.points for key, each in unknowns(experiment, point).items()}
     return [
-        row(key, value, found.values[key], known.get(key), found.intervals.get(key))
+        tornado_row(key, value, found.values[key], known.get(key), found.intervals.get(key))
         for key, value in found.elasticities.items()
     ]
 
 
-def row(
+def tornado_row(
     key: str, elasticity: float | None, value: float, known: Known | None, interval: tuple[float, float] | None = None
 ) -> dict[str, Any]:
     """Returns one row of `rows`."""

@@ -32,7 +32,7 @@ class Loss(NamedTuple):
     batch: str = ""
 
 
-def events(losses: Sequence[Loss]) -> list[list[Loss]]:
+def losses_by_event(losses: Sequence[Loss]) -> list[list[Loss]]:
     """Returns the losses grouped by the event that took them, each group in order of time."""
     ordered = sorted(losses, key=lambda each: each.start_s)
     latest: dict[tuple[str, str], int] = {}
@@ -60,12 +60,14 @@ def _ties(loss: Loss) -> Iterator[tuple[tuple[str, str], float]]:
         yield ("batch", loss.batch), _BATCH_S
 
 
-def counted(losses: Sequence[Loss], nodes: float, racks: int, watched_s: float, source: str) -> Iterator[Observed]:
+def joint_loss_counts(
+    losses: Sequence[Loss], nodes: float, racks: int, watched_s: float, source: str
+) -> Iterator[Observed]:
     """Yields counts of losses of several nodes at once, if any node was lost: their share of all losses and, for racks
     (if their number is known) and other nodes apart, these events and the nodes lost of those that they could take."""
     if not losses:
         return
-    every = events(losses)
+    every = losses_by_event(losses)
     groups = [each for each in every if len(each) > 1]
     by_chance = _by_chance(losses, watched_s)
     said = f"{source}; {by_chance:.2g} such pairs would be expected by chance"
@@ -90,9 +92,9 @@ def counted(losses: Sequence[Loss], nodes: float, racks: int, watched_s: float, 
             yield Observed(kinds[1], series(when, lost, np.maximum(size, lost)), said)
 
 
-def alone(losses: Sequence[Loss]) -> list[Loss]:
+def single_losses(losses: Sequence[Loss]) -> list[Loss]:
     """Returns the losses that no other node shared."""
-    return [each[0] for each in events(losses) if len(each) == 1]
+    return [each[0] for each in losses_by_event(losses) if len(each) == 1]
 
 
 def _by_chance(losses: Sequence[Loss], watched_s: float) -> float:

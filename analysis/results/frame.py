@@ -55,7 +55,7 @@ def frame(
     import pandas as pd  # here, since Spark's workers get along without
 
     rows = []
-    estimator = estimator_of(table, confidence, table.num_rows if simultaneous else num_scenarios)
+    estimator = estimator_of_table(table, confidence, table.num_rows if simultaneous else num_scenarios)
     for each in table.to_pylist():
         shared = {name: each[name] for name in schema.IDENTITY_COLUMNS if name != "parameters"}
         shared |= _later(each["protocol"]) | json.loads(each["parameters"]) | {"runs": each["num_runs"]}
@@ -77,7 +77,7 @@ def _later(protocol: str) -> Mapping[str, Any]:
     return later_defaults(registry.load(protocol)) if protocol in registry.names() else {}
 
 
-def estimator_of(table: pa.Table, confidence: float, together: int = 1) -> "Estimator":
+def estimator_of_table(table: pa.Table, confidence: float, together: int = 1) -> "Estimator":
     """Returns the estimator of a table's intervals: the confidence sequence unless all numbers of runs were fixed."""
     from quorisk.analysis.statistics.estimator import Estimator
 
@@ -96,9 +96,9 @@ def _estimate(
         if invariant["data_loss"]:
             p, low, high, method = heads.answer(each["head"], name, estimator)
         else:
-            p, low, high, method = heads.counted(each["head"], name, estimator, broken, runs, hidden)
+            p, low, high, method = heads.answer_from_beginning(each["head"], name, estimator, broken, runs, hidden)
         losses = p * runs if low > 0.0 else 0
-        beyond = heads.beyond(each["head"], name)
+        beyond = heads.terms_of_answer(each["head"], name)
     else:
         p, (low, high) = losses / runs, estimator.interval(losses, runs, hidden)
     return {

@@ -14,7 +14,7 @@ from quorisk.kernels.errors import ResultError
 
 if TYPE_CHECKING:
     from quorisk.analysis.estimate.method import KnownHead
-    from quorisk.analysis.estimate.rare import Part
+    from quorisk.analysis.estimate.rare import LossPart
     from quorisk.analysis.experiment.config import RunSettings
     from quorisk.analysis.statistics.estimator import Estimator
     from quorisk.kernels.engines.tally import Tally
@@ -45,7 +45,7 @@ the experiment's first run on, and how many of them are `unfinished`. By invaria
 of breaking it `inside`, that the run `leaves` unbroken, whether it is `sampled` by runs from the exits, and in how many
 of them it was `broken`."""
 BEYOND = ("inside", "leaves", "exit_runs", "exit_losses", "exit_hidden")
-"""Names of the numbers from which an answer follows, as `beyond` gives them."""
+"""Names of the numbers from which an answer follows, as `terms_of_answer` gives them."""
 _ADDED = ("most_transitions", "runs", "unfinished", "invariants")
 _NOTHING: Mapping[str, Any] = {
     **dict.fromkeys(("cost", "states", "transitions", "exits", "unfinished"), 0),
@@ -53,7 +53,7 @@ _NOTHING: Mapping[str, Any] = {
 }  # fmt: skip
 
 
-def record(model: "Model", found: "KnownHead | None", most_transitions: int) -> dict[str, Any]:
+def head_record(model: "Model", found: "KnownHead | None", most_transitions: int) -> dict[str, Any]:
     """Returns the record of a head in a table, before any run starts from its exits."""
     from quorisk.analysis.estimate import rare  # here, since what reads tables solves nothing
 
@@ -72,7 +72,7 @@ def record(model: "Model", found: "KnownHead | None", most_transitions: int) -> 
         "unfinished": 0,
         "invariants": [
             {"name": name, "inside": p.inside, "leaves": p.leaves, "sampled": p.is_sampled, "broken": 0}
-            for name, p in rare.parts(model, solved, exits).items()
+            for name, p in rare.parts_by_invariant(model, solved, exits).items()
         ],
     }
 
@@ -95,7 +95,7 @@ def is_for(head: Mapping[str, Any], most_transitions: int) -> bool:
     return head["most_transitions"] == most_transitions or (is_certain and fits)
 
 
-def merge(heads: Iterable[Mapping[str, Any] | None]) -> dict[str, Any] | None:
+def merge_heads(heads: Iterable[Mapping[str, Any] | None]) -> dict[str, Any] | None:
     """Returns the head of rows that merge: the only one, or equal ones whose runs add up. Raises ResultError."""
     there = [head for head in heads if head and head["digest"]]
     if not there:
@@ -130,27 +130,27 @@ def _joined(ranges: Iterable[Mapping[str, int]]) -> list[dict[str, int]]:
     return joined
 
 
-def num_runs(head: Mapping[str, Any]) -> int:
+def runs_from_exits(head: Mapping[str, Any]) -> int:
     """Returns the number of runs from a head's exits."""
     return sum(int(part["num_runs"]) for part in head["runs"])
 
 
 def wanted_runs(head: Mapping[str, Any], run: "RunSettings", enough: float) -> int:
     """Returns the number of runs from a head's exits that an experiment wants for an interval as narrow as `enough`."""
-    from quorisk.analysis.estimate.stopping import estimator_of
+    from quorisk.analysis.estimate.stopping import estimator_of_run
 
-    return part(head, DATA_LOSS).num_runs(estimator_of(run), run.runs, enough) if head["exits"] else run.runs
+    return part(head, DATA_LOSS).num_runs(estimator_of_run(run), run.runs, enough) if head["exits"] else run.runs
 
 
-def part(head: Mapping[str, Any], invariant: str) -> "Part":
+def part(head: Mapping[str, Any], invariant: str) -> "LossPart":
     """Returns the certain part of the probability of an invariant, or of DATA_LOSS."""
     from quorisk.analysis.estimate import rare
 
     of = _of(head, invariant)
-    return rare.Part(of["inside"], of["leaves"], head["left_out"], head["exits"], of["sampled"])
+    return rare.LossPart(of["inside"], of["leaves"], head["left_out"], head["exits"], of["sampled"])
 
 
-def broken(head: Mapping[str, Any], invariant: str) -> int:
+def runs_broken(head: Mapping[str, Any], invariant: str) -> int:
     """Returns the number of runs from a head's exits in which an invariant was broken, or data lost."""
     return sum(each["broken"] for each in head["invariants"] if each["name"] == invariant)
 
@@ -163,13 +163,13 @@ def answer(head: Mapping[str, Any], invariant: str, estimator: "Estimator") -> t
     """Returns estimate, interval and method of an invariant, or DATA_LOSS."""
     from quorisk.analysis.estimate import rare
 
-    known, losses, runs = part(head, invariant), broken(head, invariant), num_runs(head)
+    known, losses, runs = part(head, invariant), runs_broken(head, invariant), runs_from_exits(head)
     low, high = known.interval(estimator, losses, runs, head["unfinished"])
     any_loss = _of(head, DATA_LOSS)
     return known.p(losses, runs), low, high, rare.named(any_loss["leaves"], any_loss["sampled"], estimator)
 
 
-def counted(
+def answer_from_beginning(
     head: Mapping[str, Any], invariant: str, estimator: "Estimator", losses: int, runs: int, hidden: int
 ) -> tuple[float, float, float, str]:
     """Returns the same as `answer` by runs from the beginning, for an invariant that no run from the exits samples."""
@@ -181,11 +181,11 @@ def counted(
     return *known.counted(estimator, losses, runs, hidden), f"{rare.COUNTED}: {estimator.method}"
 
 
-def beyond(head: Mapping[str, Any], invariant: str) -> dict[str, float]:
+def terms_of_answer(head: Mapping[str, Any], invariant: str) -> dict[str, float]:
     """Returns the numbers from which the answer of an invariant, or DATA_LOSS, follows, by their names in BEYOND."""
     known = part(head, invariant)
-    runs = num_runs(head) if known.is_sampled else 0
-    counted = (runs, broken(head, invariant), head["unfinished"])
+    runs = runs_from_exits(head) if known.is_sampled else 0
+    counted = (runs, runs_broken(head, invariant), head["unfinished"])
     return dict(zip(BEYOND, (known.inside, known.leaves - known.left_out, *counted), strict=True))
 
 
@@ -198,6 +198,6 @@ def wrong(head: Mapping[str, Any], invariants: list[str]) -> str:
     for each in head["invariants"]:
         if not (0.0 <= each["inside"] <= 1.0 + 1e-9 and 0.0 <= each["leaves"] <= 1.0 + 1e-9):
             return "its head has probabilities outside 0 to 1"
-        if not 0 <= each["broken"] <= num_runs(head):
+        if not 0 <= each["broken"] <= runs_from_exits(head):
             return "its head has more losses than runs"
     return ""

@@ -14,7 +14,7 @@ import pyarrow as pa
 from quorisk.analysis.experiment import config
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.identity import canonical_parameters, id_of
-from quorisk.analysis.experiment.keys import show
+from quorisk.analysis.experiment.keys import as_toml
 from quorisk.kernels.errors import ConfigError
 
 EXPERIMENT = "experiment.toml"
@@ -23,7 +23,7 @@ OVERRIDE, MERGED = "# --set ", "# merged from "
 _MOST_NAMED = 3
 
 
-def text(folder: Path) -> str:
+def experiment_text(folder: Path) -> str:
     """Returns the experiment's file of a folder. Raises ConfigError."""
     path = folder / EXPERIMENT
     if path.exists() and not path.is_file():
@@ -48,9 +48,9 @@ def is_merged(text: str) -> bool:
     return any(line.startswith(MERGED) for line in text.splitlines())
 
 
-def load(folder: Path) -> Experiment:
+def experiment_of_folder(folder: Path) -> Experiment:
     """Returns the experiment that a folder is about. Raises ConfigError."""
-    return config.load(folder / EXPERIMENT, overrides(text(folder)))
+    return config.load(folder / EXPERIMENT, overrides(experiment_text(folder)))
 
 
 def check_origin(experiment: Experiment, table: pa.Table, where: Path) -> None:
@@ -84,7 +84,7 @@ def _foreign(experiment: Experiment, table: pa.Table, row: dict[str, Any]) -> st
     """Words for the protocol or settings of a row that no point of the experiment has."""
     place = table["point_id"].index(row["point_id"]).as_py()
     if (protocol := table["protocol"][place].as_py()) != experiment.protocol:
-        return f"which is of protocol = {show(protocol)}"
+        return f"which is of protocol = {as_toml(protocol)}"
     try:
         theirs = dict(json.loads(table["parameters"][place].as_py()))
     except (RecursionError, TypeError, ValueError):
@@ -92,4 +92,4 @@ def _foreign(experiment: Experiment, table: pa.Table, row: dict[str, Any]) -> st
     ours = [json.loads(canonical_parameters(experiment.model, each.point)) for each in experiment.points]
     keys = [key for key, value in theirs.items() if all(key not in each or each[key] != value for each in ours)]
     named = [key for key in (keys or experiment.varied)[:_MOST_NAMED] if key in theirs]
-    return f"which has a point with {', '.join(f'{key} = {show(theirs[key])}' for key in named)}"
+    return f"which has a point with {', '.join(f'{key} = {as_toml(theirs[key])}' for key in named)}"

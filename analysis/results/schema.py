@@ -236,18 +236,18 @@ _MERGES: Mapping[str, Any] = {
     UNION: lambda values: sorted(set().union(*values)),
     BY_FAULTS: _sum_by_faults,
     INVARIANTS: _sum_invariants,
-    HEAD: heads.merge,
+    HEAD: heads.merge_heads,
 }
 
 
-def write(table: pa.Table, file: Path | IO[bytes]) -> None:
+def write_results(table: pa.Table, file: Path | IO[bytes]) -> None:
     """Writes the reproducible columns of a table of SCHEMA as Parquet. Raises OSError."""
-    sealed.write(table.select(REPRODUCIBLE), file)
+    sealed.write_sealed(table.select(REPRODUCIBLE), file)
 
 
 def read_rows(path: Path) -> pa.Table:
-    """Returns a table that `write` wrote, of SCHEMA, without seconds. Raises ResultError if it holds anything else."""
-    table = sealed.read(path, pa.schema([SCHEMA.field(name) for name in REPRODUCIBLE]))
+    """Returns a table that `write_results` wrote, of SCHEMA, without seconds. Raises ResultError if it holds more."""
+    table = sealed.read_sealed(path, pa.schema([SCHEMA.field(name) for name in REPRODUCIBLE]))
     table = pa.table([*table.columns, pa.nulls(table.num_rows, pa.float64())], schema=SCHEMA)
     check_rows(table, path)
     ids = table["point_id"].to_pylist()

@@ -21,7 +21,7 @@ _END_BYTES = 8
 """A Parquet file ends with the footer's length and four letters."""
 
 
-def write(table: pa.Table, file: Path | IO[bytes]) -> None:
+def write_sealed(table: pa.Table, file: Path | IO[bytes]) -> None:
     """Writes a table as sealed Parquet, the same bytes for the same values. Raises OSError."""
     buffer = BytesIO()
     pq.write_table(table, buffer, compression="zstd", write_page_checksum=True)
@@ -38,8 +38,8 @@ def sealed(parquet: bytes) -> bytes:
     return parquet[:footer] + _SEAL + hashlib.sha256(parquet).digest() + parquet[footer:]
 
 
-def read(path: Path, schema: pa.Schema) -> pa.Table:
-    """Returns a table that `write` wrote, of `schema`. Raises ResultError if the file is another, or has changed."""
+def read_sealed(path: Path, schema: pa.Schema) -> pa.Table:
+    """Returns a table that `write_sealed` wrote, of `schema`. Raises ResultError if the file is another or changed."""
     try:
         if path.exists() and not path.is_file():  # such as a pipe, for which reading would wait
             raise ResultError(f"{path}: not a file")

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quorisk.analysis.results import provenance, schema, sealed
-from quorisk.analysis.results.frame import estimator_of
+from quorisk.analysis.results.frame import estimator_of_table
 from quorisk.kernels.engines.tally import STEP_BINS, TIME_BINS, TIME_TICK
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def tasks(folder: Path) -> pa.Table:
     """Returns the rows of all jobs of a sweep that have ended, of TASK_SCHEMA. Raises ResultError."""
     tables = [TASK_SCHEMA.empty_table()]
     for path in numbered(folder / TASKS):
-        tables.append(sealed.read(path, TASK_SCHEMA))
+        tables.append(sealed.read_sealed(path, TASK_SCHEMA))
         schema.check_rows(tables[-1], path)
     return pa.concat_tables(tables)
 
@@ -56,7 +56,7 @@ def losses_by_faults(table: pa.Table, confidence: float) -> "pd.DataFrame":
     import pandas as pd
 
     columns = ["point_id", "faults", "losses", "share", "low", "high", "p"]
-    estimator = estimator_of(table, confidence)
+    estimator = estimator_of_table(table, confidence)
     rows = [
         (
             row["point_id"],

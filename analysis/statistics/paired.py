@@ -17,7 +17,7 @@ METHOD = (
 )
 
 
-class Table(NamedTuple):
+class PairTable(NamedTuple):
     """Numbers of pairs of runs, by which of the two was lost."""
 
     both: int
@@ -26,21 +26,21 @@ class Table(NamedTuple):
     neither: int
 
 
-class Counts(NamedTuple):
+class PairTables(NamedTuple):
     """The table of pairs as seen, and the two tables to which runs that were cut off may distort it the most."""
 
-    seen: Table
+    seen: PairTable
     """Runs cut off count as not lost."""
-    least: Table
+    least: PairTable
     """Runs cut off count as lost under the baseline and as not lost under the variant."""
-    most: Table
+    most: PairTable
     """Runs cut off count as lost under the variant and as not lost under the baseline."""
 
 
-class Comparison(NamedTuple):
+class PairedComparison(NamedTuple):
     """A variant against a baseline in one event."""
 
-    table: Table
+    table: PairTable
     p_variant: float
     p_baseline: float
     difference: float
@@ -59,10 +59,12 @@ class Comparison(NamedTuple):
     paired: bool = True
     """Whether difference and ratio are those of the table; else each of the two was estimated alone (`apart`)."""
     from_exits: bool = False
-    """Whether the runs of the table start from the exits of a head that both share (`beyond`)."""
+    """Whether the runs of the table start from the exits of a head that both share (`compare_beyond_head`)."""
 
 
-def apart(seen: Comparison, variant: tuple[float, float, float], baseline: tuple[float, float, float]) -> Comparison:
+def apart(
+    seen: PairedComparison, variant: tuple[float, float, float], baseline: tuple[float, float, float]
+) -> PairedComparison:
     """Returns a comparison by what is known of each of the two alone: estimate, low and high end of its probability.
 
     If both intervals hold, so do those of difference and ratio. Table and p-values are still those that were seen.
@@ -81,9 +83,9 @@ def apart(seen: Comparison, variant: tuple[float, float, float], baseline: tuple
     )
 
 
-def beyond(
-    seen: Comparison, baseline: tuple[float, float, float], tail: Comparison, part: tuple[float, float]
-) -> Comparison:
+def compare_beyond_head(
+    seen: PairedComparison, baseline: tuple[float, float, float], tail: PairedComparison, part: tuple[float, float]
+) -> PairedComparison:
     """Returns a comparison of two that share a head, by runs of both from its exits.
 
     With L and F those of both, v = L + F q_v and b = L + F q_b: so v - b = F (q_v - q_b), and v / b = 1 + (v - b) / b.
@@ -116,7 +118,7 @@ def _quotient(a: float, b: float) -> float:
     return a / b if b > 0.0 else math.copysign(math.inf, a)
 
 
-def compare(counts: Sequence[Counts], confidence: float) -> list[Comparison]:
+def compare_pairs(counts: Sequence[PairTables], confidence: float) -> list[PairedComparison]:
     """Returns the comparisons of some pairs in one event; intervals of one kind hold for all with `confidence`.
 
     Each end of an interval grows with the variant's losses and shrinks with the baseline's, so that the low ends of
@@ -130,11 +132,11 @@ def compare(counts: Sequence[Counts], confidence: float) -> list[Comparison]:
     ]
 
 
-def _comparison(counts: Counts, confidence: float, p_value: float, p_adjusted: float) -> Comparison:
+def _comparison(counts: PairTables, confidence: float, p_value: float, p_adjusted: float) -> PairedComparison:
     table, runs = counts.seen, sum(counts.seen)
     of_variant, of_baseline = table.both + table.only_variant, table.both + table.only_baseline
     ratio_high = ratio_interval(counts.most, confidence)[1]
-    return Comparison(
+    return PairedComparison(
         table=table,
         p_variant=of_variant / runs,
         p_baseline=of_baseline / runs,
@@ -149,7 +151,7 @@ def _comparison(counts: Counts, confidence: float, p_value: float, p_adjusted: f
     )
 
 
-def difference_interval(table: Table, confidence: float) -> tuple[float, float]:
+def difference_interval(table: PairTable, confidence: float) -> tuple[float, float]:
     """Returns the interval that holds p_variant - p_baseline with at least this confidence.
 
     The difference is that of the probabilities v and b that a run is lost under the variant alone and under the
@@ -162,7 +164,7 @@ def difference_interval(table: Table, confidence: float) -> tuple[float, float]:
     return variant_low - baseline_high, variant_high - baseline_low
 
 
-def ratio_interval(table: Table, confidence: float) -> tuple[float, float]:
+def ratio_interval(table: PairTable, confidence: float) -> tuple[float, float]:
     """Returns the interval that holds p_variant / p_baseline with at least this confidence: 0 to infinity at worst.
 
     Of the m runs lost under either, let shares v and b in expectation be lost under the variant alone and the baseline
@@ -179,7 +181,7 @@ def ratio_interval(table: Table, confidence: float) -> tuple[float, float]:
     return low, (1.0 - baseline_low) / (1.0 - variant_high) if variant_high < 1.0 else math.inf
 
 
-def mcnemar(table: Table) -> float:
+def mcnemar(table: PairTable) -> float:
     """Returns the two-sided p-value of McNemar's exact test that variant and baseline lose equally often.
 
     If they do, each of the m runs lost under one alone is as likely one of the variant's as one of the baseline's:
@@ -190,7 +192,7 @@ def mcnemar(table: Table) -> float:
     return min(1.0, 2.0 * float(betainc(many, few + 1, 0.5))) if many > 0 else 1.0
 
 
-def _worst_p_value(counts: Counts) -> float:
+def _worst_p_value(counts: PairTables) -> float:
     """The largest p-value that runs which were cut off allow; 1 if they could turn the difference round."""
     if counts.least.only_variant > counts.least.only_baseline:
         return mcnemar(counts.least)

@@ -47,7 +47,7 @@ class Figure(NamedTuple):
     None if that is not known."""
 
 
-class Design(NamedTuple):
+class DrawnLosses(NamedTuple):
     """Losses of a design, in a year or in a run, by what is known."""
 
     values: np.ndarray
@@ -98,7 +98,7 @@ class Allowed(NamedTuple):
     draws: Draws
     of: dict[str, Figure]
     """The figures by name."""
-    designs: list[Design | None]
+    designs: list[DrawnLosses | None]
     """The designs in the order of `by_design`; None where losses are not solved, or are proved to be impossible."""
     unsolved: Mapping[int, str] = {}
     """Scenario whose losses are counted or bounded, by place in `designs`; empty without scenarios."""

@@ -32,7 +32,7 @@ _BATCH = 1 << 14
 """Random runs in a batch, of which the shortest that breaks an invariant is taken."""
 
 
-class Found(NamedTuple):
+class CounterexampleFound(NamedTuple):
     """Result of a search for a counterexample."""
 
     trace: Trace | None
@@ -52,7 +52,7 @@ def wanted_invariants(model: Model, name: str) -> list[str]:
     return [i.name for i in model.invariants if i.name == name or (name == DATA_LOSS and i.data_loss)]
 
 
-def find(
+def find_counterexample(
     model: Model,
     grid_point: GridPoint,
     wanted: Sequence[str],
@@ -60,7 +60,7 @@ def find(
     seed: int,
     max_runs: int,
     tell: Tell | None = None,
-) -> Found:
+) -> CounterexampleFound:
     """Returns a counterexample to any wanted invariant: a shortest one if the search of all states finds it within the
     memory, else one from the first `max_runs` random runs, minimised.
 
@@ -79,25 +79,29 @@ def find(
     states = f"{counted(found.distinct_states, 'state')}, depth {found.depth}"
     if found.path:
         path = minimise.losing_less(model, params, found.path, places)
-        return Found(
+        return CounterexampleFound(
             _counterexample(model, grid_point, path, places, "shortest"), False, f"shortest; {states} searched"
         )
     others = search.explore(model, params, memory_bytes, progress).breaking_states
     broken = [name for name, count in others.items() if count]
-    return Found(None, True, f"no reachable state breaks {' or '.join(wanted)}: {states}{_others(broken)}")
+    return CounterexampleFound(
+        None, True, f"no reachable state breaks {' or '.join(wanted)}: {states}{_others(broken)}"
+    )
 
 
-def of_incident(experiment: Experiment, tell: Tell | None = None, memory_bytes: int = INCIDENT_BYTES) -> Found:
-    """Returns a counterexample to the invariant of an experiment's table [incident], as `find` does."""
+def of_incident(
+    experiment: Experiment, tell: Tell | None = None, memory_bytes: int = INCIDENT_BYTES
+) -> CounterexampleFound:
+    """Returns a counterexample to the invariant of an experiment's table [incident], as `find_counterexample` does."""
     incident = experiment.tables["incident"]
     shown = experiment.changed(*incident.shown_with)
     wanted, run = wanted_invariants(shown.model, incident.invariant), shown.run
-    return find(shown.model, only_point(shown), wanted, memory_bytes, run.seed, run.runs, tell)
+    return find_counterexample(shown.model, only_point(shown), wanted, memory_bytes, run.seed, run.runs, tell)
 
 
 def find_in_runs(
     model: Model, grid_point: GridPoint, wanted: Sequence[str], seed: int, runs: range, tell: Tell | None = None
-) -> Found:
+) -> CounterexampleFound:
     """Returns a counterexample to any wanted invariant, minimised: of the first batch of these runs that has one."""
     params, places = model.make_params(grid_point.point.values), _places(model, wanted)
     engine, packed = registry.choose("numba"), points.pack(model, [grid_point.point])
@@ -114,9 +118,9 @@ def find_in_runs(
             path = rerun(model, grid_point.point, seed, run).path
             path = minimise.minimised(model, params, path, places, tell)
             trace = _counterexample(model, grid_point, path, places, "minimised")._replace(seed=seed, run=run)
-            return Found(trace, False, f"from run {seed}:{run}; no step can be left out")
+            return CounterexampleFound(trace, False, f"from run {seed}:{run}; no step can be left out")
     others = _others([invariant.name for i, invariant in enumerate(model.invariants) if seen >> i & 1])
-    return Found(None, False, f"none of {len(runs):,} random runs broke {' or '.join(wanted)}{others}")
+    return CounterexampleFound(None, False, f"none of {len(runs):,} random runs broke {' or '.join(wanted)}{others}")
 
 
 def _others(broken: Sequence[str]) -> str:
@@ -139,19 +143,19 @@ def _counterexample(model: Model, grid_point: GridPoint, path: paths.Path, place
 
 def asked_for(
     experiment: Experiment, invariant: str, run: str | None, saved: Path | None, memory_bytes: int, tell: Tell | None
-) -> Found:
+) -> CounterexampleFound:
     """Returns the trace that the command is asked for, of an experiment's one point. Raises ConfigError."""
     model, grid_point = experiment.model, only_point(experiment)
     wanted = wanted_invariants(model, invariant)
     if run is not None:
         seed, index = _parsed(run)
         trace = of_run(model, grid_point, seed, index)
-        return Found(trace, False, f"run {seed}:{index} {trace.ended}")
+        return CounterexampleFound(trace, False, f"run {seed}:{index} {trace.ended}")
     if saved is not None:
-        return Found(json_file.load(saved, model, grid_point), False, f"replayed from {saved}")
+        return CounterexampleFound(json_file.load_trace(saved, model, grid_point), False, f"replayed from {saved}")
     try:
         settings = experiment.run
-        return find(model, grid_point, wanted, memory_bytes, settings.seed, settings.runs, tell)
+        return find_counterexample(model, grid_point, wanted, memory_bytes, settings.seed, settings.runs, tell)
     except MemoryError:
         raise too_much(memory_bytes) from None
 

@@ -10,8 +10,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from quorisk.analysis.traces.sequence import ARRIVED, LOST, UNDELIVERED, Arrow, Diagram, Note, sequence_svg
-from quorisk.analysis.traces.trace import Replayed, Trace, params_of, replay
+from quorisk.analysis.traces.sequence import ARRIVED, LOST, UNDELIVERED, Arrow, Diagram, NoteBox, sequence_svg
+from quorisk.analysis.traces.trace import Replayed, Trace, params_of, replay_in_words
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import MESSAGE_LOSS
 from quorisk.kernels.protocols import registry
@@ -32,16 +32,16 @@ def diagram(trace: Trace, replayed: Replayed) -> Diagram:
     present = tuple(name for name in everybody if name in named)
     if trace.invariant:
         last = len(trace.path.steps)
-        rows.append(Note(last, (present[0], present[-1]), replayed.verdict, strong=True))
-    return Diagram(title(trace), f"{configuration(trace)}\n{origin(trace)}", present, tuple(rows))
+        rows.append(NoteBox(last, (present[0], present[-1]), replayed.verdict, strong=True))
+    return Diagram(title(trace), f"{sizes_and_settings(trace)}\n{origin(trace)}", present, tuple(rows))
 
 
 def picture(trace: Trace) -> str:
     """Returns the trace as a sequence diagram, SVG."""
-    return sequence_svg(diagram(trace, replay(trace)))
+    return sequence_svg(diagram(trace, replay_in_words(trace)))
 
 
-def _rows(trace: Trace, replayed: Replayed) -> Iterator[Arrow | Note]:
+def _rows(trace: Trace, replayed: Replayed) -> Iterator[Arrow | NoteBox]:
     """Rows of each step: what arrives, what that changes, and what is sent in vain; if there are none, what is sent."""
     arrivals = {message: number for number, told in enumerate(replayed.told, 1) for message in told.received}
     sent: dict[Message, int] = {}
@@ -49,20 +49,20 @@ def _rows(trace: Trace, replayed: Replayed) -> Iterator[Arrow | Note]:
         since = {
             message: sent[message] for message in told.received if number - sent.get(message, number) > _LATE_STEPS
         }
-        rows: list[Arrow | Note] = [Arrow(number, *m, ARRIVED, since.get(m)) for m in told.received]
-        rows += [Note(number, note.over, note.text) for note in told.notes]
+        rows: list[Arrow | NoteBox] = [Arrow(number, *m, ARRIVED, since.get(m)) for m in told.received]
+        rows += [NoteBox(number, note.over, note.text) for note in told.notes]
         rows += [Arrow(number, *message, LOST) for message in told.lost]
         rows += [Arrow(number, *m, UNDELIVERED) for m in told.sent if arrivals.get(m, 0) <= number]
         yield from rows or _sending(number, told)
         sent |= dict.fromkeys(told.sent, number)
 
 
-def _sending(number: int, told: Told) -> Iterator[Note]:
+def _sending(number: int, told: Told) -> Iterator[NoteBox]:
     """The row of a step that only sends messages, whose arrivals come later."""
     labels = list(dict.fromkeys(message.label for message in told.sent))
     if labels:
         receivers = ", ".join(message.receiver for message in told.sent)
-        yield Note(number, (told.sent[0].sender,), f"sends {', '.join(labels)} to {receivers}")
+        yield NoteBox(number, (told.sent[0].sender,), f"sends {', '.join(labels)} to {receivers}")
 
 
 def title(trace: Trace) -> str:
@@ -94,7 +94,7 @@ def _beyond_the_rates(trace: Trace) -> Iterator[str]:
         yield f"Loses {'messages' if name == MESSAGE_LOSS else 'what it loses'}, while {name} is 0 here."
 
 
-def configuration(trace: Trace) -> str:
+def sizes_and_settings(trace: Trace) -> str:
     """Returns a model's sizes, and the settings that differ from their defaults."""
     values = trace.grid_point.point.values
     sizes = [
@@ -110,18 +110,18 @@ def configuration(trace: Trace) -> str:
     return f"{trace.model.name}: {', '.join(sizes)}" + (f"; {', '.join(changed)}" if changed else "")
 
 
-def words(trace: Trace, replayed: Replayed) -> str:
+def step_lines(trace: Trace, replayed: Replayed) -> str:
     """Returns a line a step: what happened, and what it changed."""
     end = {i.name: ": data loss, where a random run ends" if i.data_loss else "" for i in trace.model.invariants}
-    lines = [title(trace), configuration(trace), origin(trace), ""]
+    lines = [title(trace), sizes_and_settings(trace), origin(trace), ""]
     for number, told in enumerate(replayed.told, 1):
-        lines.append(f"{number:>3}  {sentence(told)}")
+        lines.append(f"{number:>3}  {step_sentence(told)}")
         broken = [name for name in replayed.newly_broken[number] if name != trace.invariant]
         lines += [f"     ! {name} is broken{end[name]}" for name in broken]
     return "\n".join([*lines, *filter(None, [replayed.verdict])]) + "\n"
 
 
-def sentence(told: Told) -> str:
+def step_sentence(told: Told) -> str:
     """Returns a step in words: what happened, and each note that says more than that."""
     lost = [f"lost on the way: {m.label} to {m.receiver}" for m in told.lost]
     more = [n for n in told.notes if n.text != told.words and not told.words.endswith(f"{n.over[0]} {n.text}")]
@@ -224,7 +224,7 @@ def svg(trace: Trace, replayed: Replayed) -> str:
 
 
 FORMATS: Mapping[str, Callable[[Trace, Replayed], str]] = {
-    "words": words,
+    "words": step_lines,
     "tlc": tlc,
     "mermaid": mermaid,
     "sequencediagram": sequencediagram,
@@ -235,7 +235,7 @@ BY_SUFFIX = {".svg": "svg", ".mmd": "mermaid", ".json": "json"}
 _NO_TEXT = (".gif", ".htm", ".html", ".jpeg", ".jpg", ".pdf", ".png", ".webp")
 
 
-def chosen(form: str | None, out: Path | None) -> str:
+def chosen_format(form: str | None, out: Path | None) -> str:
     """Returns the format that is asked for by its name, or a file's: one of FORMATS, or json. Raises ConfigError."""
     suffix = out.suffix.lower() if out else ""
     by_suffix = BY_SUFFIX.get(suffix)

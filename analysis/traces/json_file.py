@@ -8,9 +8,9 @@ from typing import Any, get_args
 
 from quorisk.analysis.experiment.grid import GridPoint
 from quorisk.analysis.experiment.identity import dotted_values, later_defaults
-from quorisk.analysis.experiment.keys import MAX_RUNS, TEXT, Kind, choice, integer, show
+from quorisk.analysis.experiment.keys import MAX_RUNS, TEXT, Kind, as_toml, integer, one_of
 from quorisk.analysis.traces import trace as traces
-from quorisk.analysis.traces.trace import Trace, replay
+from quorisk.analysis.traces.trace import Trace, replay_in_words
 from quorisk.kernels import paths
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import Model
@@ -27,7 +27,7 @@ _TRACE = {
     "point_id": TEXT,
     "parameters": _TABLE,
     "invariant": TEXT,
-    "kind": choice(get_args(traces.Kind)),
+    "kind": one_of(get_args(traces.Kind)),
     "seed": integer(0, 2**64 - 1),
     "run": integer(0, MAX_RUNS - 1),
     "ended": TEXT,
@@ -58,7 +58,7 @@ def as_json(trace: Trace | None, proved: bool, reason: str, verdict: str) -> dic
     return {"trace": document, "proved": proved, "reason": reason, "verdict": verdict}
 
 
-def load(path: Path, model: Model, grid_point: GridPoint) -> Trace:
+def load_trace(path: Path, model: Model, grid_point: GridPoint) -> Trace:
     """Returns the trace that a file holds, of this very point. Raises ConfigError, also if the model does not allow a
     step or the last state does not break what the trace says."""
     try:
@@ -78,7 +78,7 @@ def load(path: Path, model: Model, grid_point: GridPoint) -> Trace:
 def _read(found: object, kinds: Mapping[str, Kind], place: str) -> dict[str, Any]:
     """The values of an object that has just these keys. Raises ConfigError."""
     if not isinstance(found, dict):
-        raise ConfigError(f"{place} = {show(found)}: an object with {', '.join(kinds)}")
+        raise ConfigError(f"{place} = {as_toml(found)}: an object with {', '.join(kinds)}")
     for key in (*kinds, *found):
         if key not in kinds or key not in found:
             raise ConfigError(
@@ -86,7 +86,7 @@ def _read(found: object, kinds: Mapping[str, Kind], place: str) -> dict[str, Any
             )
     for key, kind in kinds.items():
         if kind.read(found[key]) is None and not (found[key] is None and key in _MAY_BE_NULL):
-            raise ConfigError(f"{place}.{key} = {show(found[key])}: {kind.allowed}")
+            raise ConfigError(f"{place}.{key} = {as_toml(found[key])}: {kind.allowed}")
     return found
 
 
@@ -97,15 +97,15 @@ def _checked(found: Mapping[str, Any], model: Model, grid_point: GridPoint) -> T
     for number, each in enumerate(found["steps"]):
         step = _read(each, _STEP, f"trace.steps.{number}")
         if step["action"] not in actions:
-            raise ConfigError(f"trace.steps: action {show(step['action'])}: {model.name} has {', '.join(actions)}")
+            raise ConfigError(f"trace.steps: action {as_toml(step['action'])}: {model.name} has {', '.join(actions)}")
         steps.append(paths.Step(actions[step["action"]], step["instance"], step["lost"]))
     path = paths.Path(found["choice"], tuple(steps))
     rest = (found[key] for key in ("invariant", "kind", "seed", "run", "ended"))
     trace = Trace(model, grid_point, path, *rest)
-    broken = replay(trace._replace(invariant=None)).newly_broken[-1]
+    broken = replay_in_words(trace._replace(invariant=None)).newly_broken[-1]
     if trace.invariant is not None and trace.invariant not in broken:
         raise ConfigError(
-            f"trace.invariant = {show(trace.invariant)}: the last step breaks {', '.join(broken) or 'nothing'}"
+            f"trace.invariant = {as_toml(trace.invariant)}: the last step breaks {', '.join(broken) or 'nothing'}"
         )
     return trace
 
@@ -116,6 +116,6 @@ def _check_same(given: Mapping[str, Any], model: Model, grid_point: GridPoint) -
     given = {**later_defaults(model), **given}
     for key in {**expected, **given}:
         if key not in given or key not in expected or given[key] != expected[key]:
-            have, want = show(given.get(key)), show(expected.get(key))
+            have, want = as_toml(given.get(key)), as_toml(expected.get(key))
             hint = "; an override can change that" if "." in key else ""
             raise ConfigError(f"{key} = {have}: the experiment file says {want}{hint}")

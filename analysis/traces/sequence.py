@@ -25,7 +25,7 @@ class Arrow(NamedTuple):
     """The step of its sending, if that was long before its arrival."""
 
 
-class Note(NamedTuple):
+class NoteBox(NamedTuple):
     """A box over one participant, or from the first to the last named."""
 
     step: int
@@ -41,7 +41,7 @@ class Diagram(NamedTuple):
     title: str
     caption: str
     participants: tuple[str, ...]
-    rows: tuple[Arrow | Note, ...]
+    rows: tuple[Arrow | NoteBox, ...]
 
 
 FONT_STACK = "DejaVu Sans, Verdana, Geneva, Arial, sans-serif"
@@ -101,7 +101,7 @@ class _Drawing:
         self._participants()
         step = None
         for row in self._diagram.rows:
-            number = row.step if row.step != step and not (isinstance(row, Note) and row.strong) else None
+            number = row.step if row.step != step and not (isinstance(row, NoteBox) and row.strong) else None
             step = row.step
             if isinstance(row, Arrow):
                 self._arrow(row, number)
@@ -151,7 +151,7 @@ class _Drawing:
         self._shapes.append(self._line(start, self._y, tip, self._y, colour, **dashes))
         self._shapes.append(_HEADS[arrow.fate](tip, self._y, side, colour))
 
-    def _note(self, note: Note, number: int | None) -> None:
+    def _note(self, note: NoteBox, number: int | None) -> None:
         first, last = self._x[note.over[0]], self._x[note.over[-1]]
         if len(note.over) > 1:
             left, right = first - self._gap * 0.4, last + self._gap * 0.4
@@ -205,9 +205,9 @@ def _label(arrow: Arrow) -> str:
     return f"{arrow.label} (sent at {arrow.sent_step})" if arrow.sent_step else arrow.label
 
 
-def _least_gap(row: Arrow | Note) -> float:
+def _least_gap(row: Arrow | NoteBox) -> float:
     """Least distance between neighbours at which the longest word of a label fits."""
-    if isinstance(row, Note):
+    if isinstance(row, NoteBox):
         return 0
     return max(_width(word) for word in _label(row).split()) + 2 * _PAD
 

@@ -60,7 +60,7 @@ class Replayed(NamedTuple):
     """Words on how the last state breaks the trace's invariant; empty if it has none."""
 
 
-def replay(trace: Trace) -> Replayed:
+def replay_in_words(trace: Trace) -> Replayed:
     """Replays a trace and puts it into words. Raises paths.PathError if the model does not allow it."""
     model, params = trace.model, params_of(trace)
     teller = registry.teller(model)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from quorisk.kernels.cluster import placement
 from quorisk.kernels.cluster.setting import DISTINCT_RACKS, MOST_COPIES, TWO_RACKS, Cluster, units
-from quorisk.kernels.cluster.ticks import ANYWHERE, Past, Tick, some_nodes, ticks
+from quorisk.kernels.cluster.ticks import ANYWHERE, Past, Tick, kinds_of_ticks, some_nodes
 
 INCIDENTS, ENTRIES = WHAT = ("incidents", "entries")
 """Quantities of a tick: P(anything is lost), or the expected number of entries lost."""
@@ -24,7 +24,7 @@ class Unit(NamedTuple):
     """Whether it can be lost only by what an outage of the whole cluster takes now."""
 
 
-class Bounds:
+class ShareBounds:
     """The bounds of a cluster, for one of WHAT."""
 
     def __init__(self, cluster: Cluster, what: str) -> None:
@@ -60,7 +60,7 @@ class Bounds:
             for _ in range(copies):  # the others are in the largest racks that are left
                 smallest = next(size for size, number in left.items() if number > 0)
                 left[smallest] -= 1
-            around = placement.chosen(left, others)
+            around = placement.sets_in_distinct_racks(left, others)
         return around / total / comb(ensemble, copies)
 
     def expected_on_sets(self, copies: int) -> float:
@@ -76,7 +76,7 @@ class Bounds:
     @cached_property
     def _racks(self) -> set[int]:
         """Values of `Tick.rack` of all ticks, and ANYWHERE."""
-        return {ANYWHERE, *(tick.rack for tick in ticks(self.cluster)[0])}
+        return {ANYWHERE, *(tick.rack for tick in kinds_of_ticks(self.cluster)[0])}
 
     def linear(self, moments: Sequence[float], now: Tick) -> float:
         """Returns a bound, not capped at 1, of what a tick loses on average over the nodes down before.

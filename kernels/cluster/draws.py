@@ -53,7 +53,7 @@ def uniform(stream):
 
 
 @jitable
-def below(stream, num):
+def uniform_below(stream, num):
     """Draws an integer uniform on 0 to num - 1."""
     return as_int64(multiply_high(word(stream), as_uint64(num)))
 
@@ -69,9 +69,9 @@ def others(stream, num, first, among, chosen, at, marks):
     """Draws `num` different numbers of `first` to first + among - 1 that are not marked, writes them to `chosen` from
     `at` on, and marks them (`marks` is int64 by number)."""
     for i in range(at, at + num):
-        one = first + below(stream, among)
+        one = first + uniform_below(stream, among)
         while marks[one]:
-            one = first + below(stream, among)
+            one = first + uniform_below(stream, among)
         marks[one] = 1
         chosen[i] = one
 

@@ -18,7 +18,7 @@ ALL = -1
 _SIDE = MOST_COPIES + 1
 
 
-class Kinds(NamedTuple):
+class UnitKinds(NamedTuple):
     """`Units` as arrays, by kind."""
 
     number: np.ndarray  # float64
@@ -36,7 +36,7 @@ class Down(NamedTuple):
     disk: np.ndarray  # int64, the disk whose copies it lost; ALL if it lost all of them
 
 
-class Found(NamedTuple):
+class FateResults(NamedTuple):
     """Results of `fate`, and its working memory."""
 
     by_disk: np.ndarray  # float64 [disk, kind]: P(a unit on this disk newly loses something)
@@ -54,9 +54,9 @@ class Found(NamedTuple):
     met: np.ndarray  # int64: cells or groups that have nodes down
 
 
-def kinds_of(units: Units) -> Kinds:
+def kinds_of_units(units: Units) -> UnitKinds:
     """Returns a cluster's units as arrays for compiled code."""
-    return Kinds(
+    return UnitKinds(
         np.array(units.number), np.array(units.entries), np.array(units.in_outages_only, np.bool_), min(units.copies)
     )
 
@@ -66,11 +66,11 @@ def none_down(nodes: int) -> Down:
     return Down(np.zeros(nodes, np.int64), np.zeros(nodes), np.full(nodes, ALL))
 
 
-def room_for(law: Law, kinds: Kinds) -> Found:
+def room_for_fate(law: Law, kinds: UnitKinds) -> FateResults:
     """Returns working memory for `fate`; each thread needs its own."""
     cube = (_SIDE, _SIDE, _SIDE)
     groups = max(len(law.size), law.num_groups)
-    return Found(
+    return FateResults(
         np.zeros((law.disks, len(kinds.number))),
         np.zeros((law.disks, _SIDE)),
         none_down(law.nodes),
@@ -148,7 +148,7 @@ def _chances(law, kinds, down, old, num, outage, found):
 
 
 @jitable
-def choose(n, k):
+def binomial(n, k):
     """The k-subsets of n, a float."""
     ways = 1.0
     for i in range(k):
@@ -204,8 +204,8 @@ def _cell(law, down, old, num, cell, found):
             for c in range(cap + 1 - a - b):
                 ways = 0.0
                 for i in range(c + 1):
-                    ways += found.shares[b, i] * choose(stand, c - i)
-                found.part[a, b, c] = ways * choose(now, a)
+                    ways += found.shares[b, i] * binomial(stand, c - i)
+                found.part[a, b, c] = ways * binomial(now, a)
 
 
 @jitable_apart
@@ -259,11 +259,11 @@ def _from_others(law, nodes, small, met, num):
     """Number of ways to take `num` members from cells that have no node down: all but `met` cells, `nodes` in all,
     `small` of them among the smaller ones."""
     if law.cap > 1:
-        return choose(law.nodes - nodes, num)
+        return binomial(law.nodes - nodes, num)
     ways = 0.0
     for i in range(num + 1):
-        from_small = choose(law.num_small - small, num - i) * float(law.small) ** (num - i)
-        from_large = choose(law.num_large - (met - small), i) * float(law.small + 1) ** i
+        from_small = binomial(law.num_small - small, num - i) * float(law.small) ** (num - i)
+        from_large = binomial(law.num_large - (met - small), i) * float(law.small + 1) ** i
         ways += from_small * from_large
     return ways
 

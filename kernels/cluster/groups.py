@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from quorisk.kernels.cluster.draws import below
+from quorisk.kernels.cluster.draws import uniform_below
 from quorisk.kernels.cluster.ticks import ANYWHERE
 from quorisk.kernels.ops import jitable, jitable_apart
 
@@ -30,7 +30,7 @@ class Places(NamedTuple):
     some: np.ndarray  # int64 [event, 2]: the first of the nodes that it may happen to, and how many they are
 
 
-class Room(NamedTuple):
+class DrawRoom(NamedTuple):
     """Working memory of a draw."""
 
     stream: np.ndarray  # uint64
@@ -72,14 +72,14 @@ def begin_with_a_group(last, places, room, history):
             if not room.old[i]:
                 room.place[num] = j
                 num += 1
-    group, size = below(room.stream, len(places.member)), places.member.shape[1]
+    group, size = uniform_below(room.stream, len(places.member)), places.member.shape[1]
     for i in range(size):
         room.subset[i] = i
     num_ways = float(len(places.member))
     for i in range(places.least):
-        other = i + below(room.stream, size - i)
+        other = i + uniform_below(room.stream, size - i)
         room.subset[i], room.subset[other] = room.subset[other], room.subset[i]
-        other = i + below(room.stream, num - i)
+        other = i + uniform_below(room.stream, num - i)
         room.place[i], room.place[other] = room.place[other], room.place[i]
         room.forced[room.place[i]] = places.member[group, room.subset[i]]
         num_ways *= (size - i) / (i + 1) * (num - i)

@@ -69,7 +69,7 @@ def at(place, history, repair, law, kinds, outage, nodes, down, found):
     """Returns `fate` of the tick at a place, given the ticks before that matter by then, and all nodes up before them.
     Where repairs wait for each other all known ticks matter.
 
-    `forget` has to follow.
+    `reset_nodes` has to follow.
     """
     now, busy, num = -history.age[place], -np.inf, 0
     for i in range(place):
@@ -131,7 +131,7 @@ def seen_late(place, history, repair, nodes, window):
 
 
 @jitable_apart
-def forget(place, history, nodes):
+def reset_nodes(place, history, nodes):
     """Resets the nodes of the ticks up to a place to those of `nodes_up`."""
     for j in range(history.first[place + 1]):
         node = history.node[j]

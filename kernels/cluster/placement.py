@@ -70,7 +70,7 @@ def law_of(cluster: Cluster) -> Law:
     rings = _rings(cluster, kinds) if mode == RINGS else _NO_RINGS
     total = float(_count(cluster)) if mode == POOL else 1.0
     if mode == RINGS:
-        total = float(filled(allowed(cluster), ensemble, cells)[-1])
+        total = float(ways_to_fill(allowed(cluster), ensemble, cells)[-1])
     return Law(
         mode,
         ensemble,
@@ -110,14 +110,14 @@ def _cap(cluster: Cluster) -> int:
 def _count(cluster: Cluster) -> int:
     """Number of sets of nodes that an ensemble may be, if positions are exchangeable."""
     if cluster.placement == DISTINCT_RACKS:
-        return chosen(cluster.rack_sizes, cluster.ensemble_size)
+        return sets_in_distinct_racks(cluster.rack_sizes, cluster.ensemble_size)
     every = comb(cluster.nodes, cluster.ensemble_size)
     if cluster.placement == TWO_RACKS:
         every -= sum(number * comb(size, cluster.ensemble_size) for size, number in cluster.rack_sizes.items())
     return every
 
 
-def chosen(sizes: Mapping[int, int], num: int) -> int:
+def sets_in_distinct_racks(sizes: Mapping[int, int], num: int) -> int:
     """Returns the number of sets of `num` nodes in distinct racks, given the number of racks of each size."""
     ways = [1] + [0] * num
     for size, number in sizes.items():
@@ -254,7 +254,7 @@ def fills(allowed: Iterable[int], ensemble: int, size: int, racks: int) -> np.nd
     return orders @ by_racks
 
 
-def filled(allowed: Sequence[int], ensemble: int, sizes: Sequence[int]) -> list[float]:
+def ways_to_fill(allowed: Sequence[int], ensemble: int, sizes: Sequence[int]) -> list[float]:
     """Returns, by mask, the ways to fill these positions from racks of these sizes, each of which takes an allowed part
     of them."""
     ways = [1.0] + [0.0] * ((1 << ensemble) - 1)

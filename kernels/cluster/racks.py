@@ -5,7 +5,7 @@ from functools import lru_cache
 from itertools import combinations, pairwise
 from math import comb, perm
 
-from quorisk.kernels.cluster.placement import allowed, catalogue, filled
+from quorisk.kernels.cluster.placement import allowed, catalogue, ways_to_fill
 from quorisk.kernels.cluster.setting import Cluster
 
 
@@ -39,18 +39,18 @@ def has_room_without(cluster: Cluster, a_rack: bool = True) -> bool:
         left = list(sizes)
         left.remove(down)
         left += [] if a_rack or down == 1 else [down - 1]
-        if not left or filled(parts, cluster.ensemble_size, left)[-1] == 0.0:
+        if not left or ways_to_fill(parts, cluster.ensemble_size, left)[-1] == 0.0:
             return False
     return True
 
 
 def _of_any(cluster: Cluster) -> Iterator[tuple[int, float]]:
     sizes, parts, ensemble = _sizes(cluster), allowed(cluster), cluster.ensemble_size
-    everywhere, whole = filled(parts, ensemble, sizes)[-1], (1 << ensemble) - 1
+    everywhere, whole = ways_to_fill(parts, ensemble, sizes)[-1], (1 << ensemble) - 1
     for size in set(sizes):
         others = list(sizes)
         others.remove(size)
-        elsewhere = filled(parts, ensemble, others)
+        elsewhere = ways_to_fill(parts, ensemble, others)
         for mask in (0, *parts):
             ways = perm(size, mask.bit_count()) * elsewhere[whole ^ mask]
             yield mask, ways / everywhere * sizes.count(size) / len(sizes)

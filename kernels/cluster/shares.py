@@ -15,10 +15,10 @@ from typing import NamedTuple
 import numpy as np
 
 from quorisk.kernels.cluster.bounds import ENTRIES
-from quorisk.kernels.cluster.draws import begin, below, exponential, new_stream, others, uniform
-from quorisk.kernels.cluster.fate import ALL, compiled, kinds_of, none_down, room_for
-from quorisk.kernels.cluster.groups import Places, Room, begin_with_a_group, nodes_of, ways
-from quorisk.kernels.cluster.history import Repair, at, forget, no_history, nodes_up, seen_late
+from quorisk.kernels.cluster.draws import begin, exponential, new_stream, others, uniform, uniform_below
+from quorisk.kernels.cluster.fate import ALL, compiled, kinds_of_units, none_down, room_for_fate
+from quorisk.kernels.cluster.groups import DrawRoom, Places, begin_with_a_group, nodes_of, ways
+from quorisk.kernels.cluster.history import Repair, at, no_history, nodes_up, reset_nodes, seen_late
 from quorisk.kernels.cluster.placement import catalogue, law_of
 from quorisk.kernels.cluster.setting import Cluster, units
 from quorisk.kernels.cluster.sizes import IN_ENTRIES, IN_LEDGERS, Sizes, bin_of, draw_size, no_sizes
@@ -35,7 +35,7 @@ SHARE, SHARE_SQUARED, NOT_FIRST, NOT_FIRST_SQUARED, LATE, LATE_SQUARED = range(6
 `history.seen_late` as a part of its maximum."""
 
 
-class Rows(NamedTuple):
+class StrataArrays(NamedTuple):
     """Strata as compiled code takes them."""
 
     cumulative: np.ndarray  # float64 by row: of weight x bound
@@ -45,7 +45,7 @@ class Rows(NamedTuple):
     by_groups: np.ndarray  # bool by row
 
 
-class Kinds(NamedTuple):
+class TickKinds(NamedTuple):
     """Kinds of ticks as compiled code takes them, by number."""
 
     lost: np.ndarray  # int64
@@ -84,7 +84,7 @@ class Shares(NamedTuple):
     sizes: Sizes
 
 
-def draw(
+def draw_shares(
     cluster: Cluster,
     found: Strata,
     what: str,
@@ -104,7 +104,7 @@ def draw(
     sums, by_cause, sizes = np.zeros(6), np.zeros((len(cluster.causes), 2)), no_sizes()
     if not rows or draws == 0:
         return Shares(0, whole, sums, by_cause, 0.0, sizes)
-    law, kinds = law_of(cluster), kinds_of(units(cluster))
+    law, kinds = law_of(cluster), kinds_of_units(units(cluster))
     table, before, now = _table(rows), _kinds(found.past, cluster), _kinds(found.now, cluster)
     taken = max(sum(found.past[i].lost for i in row.past) for row in rows)
     hits = cluster.most_hits
@@ -120,7 +120,9 @@ def draw(
         down = none_down(cluster.nodes)
         room = _room(cluster, table.past.shape[1] + 1 + MOST_OLD, most_taken)
         history = no_history(table.past.shape[1] + 1 + MOST_OLD, most_taken)
-        compiled(_draws)(first, num, *given, room, history, nodes_up(cluster.nodes), down, room_for(law, kinds), *parts)
+        compiled(_draws)(
+            first, num, *given, room, history, nodes_up(cluster.nodes), down, room_for_fate(law, kinds), *parts
+        )
         return num, *parts
 
     with ThreadPoolExecutor(threads) as pool:
@@ -133,10 +135,10 @@ def draw(
     return Shares(draws, whole, sums, by_cause, 1.0 if queue else min(1.0, late), sizes)
 
 
-def _table(rows: list[Row]) -> Rows:
+def _table(rows: list[Row]) -> StrataArrays:
     mass = np.array([row.weight * row.bound for row in rows])
     slots = max(1, *(len(row.past) for row in rows))
-    return Rows(
+    return StrataArrays(
         np.cumsum(mass) / mass.sum(),
         np.array([row.bound for row in rows]),
         np.array([(*row.past, *[-1] * (slots - len(row.past))) for row in rows], np.int64),
@@ -145,9 +147,9 @@ def _table(rows: list[Row]) -> Rows:
     )
 
 
-def _kinds(ticks: tuple[Past | Tick, ...], cluster: Cluster) -> Kinds:
+def _kinds(ticks: tuple[Past | Tick, ...], cluster: Cluster) -> TickKinds:
     numbers = {cause: number for number, cause in enumerate(cluster.causes)}
-    return Kinds(
+    return TickKinds(
         np.array([each.lost for each in ticks], np.int64),
         np.array([cluster.disks_per_node * each.is_disk for each in ticks], np.int64),
         np.array([each.rack for each in ticks], np.int64),
@@ -166,9 +168,9 @@ def _places(cluster: Cluster, least: int) -> Places:
     return Places(cluster.nodes, np.array(cluster.rack_starts, np.int64), num_large, large, member, least, some)
 
 
-def _room(cluster: Cluster, ticks: int, taken: int) -> Room:
+def _room(cluster: Cluster, ticks: int, taken: int) -> DrawRoom:
     lengths = ticks, ticks, cluster.nodes, cluster.ensemble_size, cluster.ensemble_size, taken, taken
-    room = Room(new_stream(), *(np.zeros(length, np.int64) for length in lengths))
+    room = DrawRoom(new_stream(), *(np.zeros(length, np.int64) for length in lengths))
     room.forced[:] = -1
     return room
 
@@ -200,7 +202,7 @@ def _draws(
         sums[LATE] += late
         sums[LATE_SQUARED] += late * late
         after = _after_event(last, before, room, history, nodes)
-        forget(last, history, nodes)
+        reset_nodes(last, history, nodes)
         value = -np.expm1(log_all)
         if value <= 0.0:
             continue
@@ -221,7 +223,7 @@ def _draws(
                 if history.age[j] < limits.memory:
                     outage = before.takes_writers[room.kind[j]]
                     log_before += at(j, history, repair, law, kinds, outage, nodes, down, found)[1]
-                    forget(j, history, nodes)
+                    reset_nodes(j, history, nodes)
             not_first = -share * np.expm1(log_before)
         sums[SHARE] += share
         sums[SHARE_SQUARED] += share * share
@@ -279,7 +281,7 @@ def _insert(num, kinds, kind, age, old, room, history):
         i -= 1
     history.age[i], history.lost[i], history.rack[i] = age, kinds.lost[kind], kinds.rack[kind]
     history.span[i], room.kind[i], room.old[i] = kinds.span[kind], kind, old
-    history.disk[i] = below(room.stream, kinds.disks[kind]) if kinds.disks[kind] > 0 else ALL
+    history.disk[i] = uniform_below(room.stream, kinds.disks[kind]) if kinds.disks[kind] > 0 else ALL
 
 
 @jitable_apart
@@ -313,8 +315,8 @@ def _rack(size, known, places, room):
         return np.searchsorted(places.first, known, "right") - 1
     racks = len(places.first) - 1
     if size == places.large:
-        return below(room.stream, places.num_large)
-    return places.num_large + below(room.stream, racks - places.num_large)
+        return uniform_below(room.stream, places.num_large)
+    return places.num_large + uniform_below(room.stream, racks - places.num_large)
 
 
 @jitable_apart

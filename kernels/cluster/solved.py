@@ -11,7 +11,7 @@ from scipy.integrate import quad
 from quorisk.kernels.cluster import placement
 from quorisk.kernels.cluster.bounds import INCIDENTS
 from quorisk.kernels.cluster.draws import log_none
-from quorisk.kernels.cluster.fate import ALL, Down, compiled, fate, kinds_of, room_for
+from quorisk.kernels.cluster.fate import ALL, Down, compiled, fate, kinds_of_units, room_for_fate
 from quorisk.kernels.cluster.setting import DISTINCT_RACKS, RANDOM, TWO_RACKS, Cluster, units
 from quorisk.kernels.cluster.ticks import ANYWHERE, Past, Tick, some_nodes
 
@@ -24,8 +24,8 @@ class Solver:
 
     def __init__(self, cluster: Cluster, what: str) -> None:
         self._cluster, self._what = cluster, what
-        self._law, self._kinds = placement.law_of(cluster), kinds_of(units(cluster))
-        self._found = room_for(self._law, self._kinds)
+        self._law, self._kinds = placement.law_of(cluster), kinds_of_units(units(cluster))
+        self._found = room_for_fate(self._law, self._kinds)
         self._known = bool(placement.catalogue(cluster))
         self._disks = 1
         self._chains: dict[int, float] = {}
@@ -108,7 +108,7 @@ class Solver:
             for parts in _compositions(copies, [number for _, number in sizes]):
                 ways = prod(comb(n, part) * size**part for (size, n), part in zip(sizes, parts, strict=True))
                 left = {size: n - part for (size, n), part in zip(sizes, parts, strict=True)}
-                around = placement.chosen(left, cluster.ensemble_size - copies)
+                around = placement.sets_in_distinct_racks(left, cluster.ensemble_size - copies)
                 yield ways * orders, cluster.windows * around / (law.total * subsets)
         else:
             allowed = law.total if cluster.placement == TWO_RACKS else comb(cluster.nodes, copies)

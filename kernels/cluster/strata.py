@@ -19,10 +19,10 @@ from typing import NamedTuple
 
 from scipy.optimize import brentq
 
-from quorisk.kernels.cluster.bounds import Bounds, moments_of
+from quorisk.kernels.cluster.bounds import ShareBounds, moments_of
 from quorisk.kernels.cluster.setting import Cluster
 from quorisk.kernels.cluster.solved import Solver
-from quorisk.kernels.cluster.ticks import ANYWHERE, Past, Tick, ticks
+from quorisk.kernels.cluster.ticks import ANYWHERE, Past, Tick, kinds_of_ticks
 
 NEGLIGIBLE = 1e-6
 """Share of the known part at which no more strata are sought; what others may add is in every upper bound."""
@@ -70,8 +70,8 @@ class Strata(NamedTuple):
 
 def strata(cluster: Cluster, what: str) -> Strata:
     """Returns the strata that matter, for one of `bounds.WHAT`."""
-    bounds = Bounds(cluster, what)
-    every, missing = ticks(cluster)
+    bounds = ShareBounds(cluster, what)
+    every, missing = kinds_of_ticks(cluster)
     before = _past(cluster, every)
     moments = moments_of([(each.lost, each.mean) for each in before])
     now, left_out = _without_rarest(every, moments, bounds)
@@ -126,7 +126,7 @@ def _past(cluster: Cluster, now: list[Tick]) -> list[Past]:
     return [Past(*key, sum(each), cluster.span(key[1]), each[True] / sum(each)) for key, each in rates.items()]
 
 
-def _without_rarest(every: list[Tick], moments: Sequence[float], bounds: Bounds) -> tuple[list[Tick], float]:
+def _without_rarest(every: list[Tick], moments: Sequence[float], bounds: ShareBounds) -> tuple[list[Tick], float]:
     """Leaves out the ticks of least consequence; returns the others, and the most that these lose a year."""
     most = [bounds.capped(bounds.linear(moments, tick)) * tick.rate for tick in every]
     total, left_out, dropped = sum(most), 0.0, set[int]()
@@ -173,7 +173,7 @@ def _enumerate(
 class Stratifier:
     """The rows of a history: one for each tick that may come now."""
 
-    def __init__(self, now: Sequence[Tick], past: Sequence[Past], bounds: Bounds, solver: Solver) -> None:
+    def __init__(self, now: Sequence[Tick], past: Sequence[Past], bounds: ShareBounds, solver: Solver) -> None:
         self._now, self._past, self._bounds, self._solver = now, past, bounds, solver
         self._none = exp(-sum(each.mean for each in past))
 

@@ -46,7 +46,7 @@ class Past(NamedTuple):
         return self.rate * self.span
 
 
-def ticks(cluster: Cluster, negligible: float = 1e-30) -> tuple[list[Tick], float]:
+def kinds_of_ticks(cluster: Cluster, negligible: float = 1e-30) -> tuple[list[Tick], float]:
     """Returns the kinds of ticks that take nodes, and the rate of those left out: the largest of an event, which are
     together below `negligible` of its rate."""
     found, left_out = [], 0.0

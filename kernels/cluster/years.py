@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from quorisk.kernels.cluster.draws import SIZES, YEARS, begin, below, exponential, new_stream, others, uniform
-from quorisk.kernels.cluster.fate import ALL, compiled, fate, kinds_of, none_down, room_for
+from quorisk.kernels.cluster.draws import SIZES, YEARS, begin, exponential, new_stream, others, uniform, uniform_below
+from quorisk.kernels.cluster.fate import ALL, compiled, fate, kinds_of_units, none_down, room_for_fate
 from quorisk.kernels.cluster.history import Repair, nodes_up, share_missing
 from quorisk.kernels.cluster.placement import law_of
 from quorisk.kernels.cluster.setting import NODE, RACK, Cluster, units
@@ -39,7 +39,7 @@ _LEAST_WINDOWS, _MOST_WINDOWS = 2.0, 100.0
 """Windows of a warm-up, at least and at most; the most are reached where nodes are down for nine tenths of the time."""
 
 
-class Tally(NamedTuple):
+class YearsTally(NamedTuple):
     """Sums over some years."""
 
     years: int
@@ -50,11 +50,11 @@ class Tally(NamedTuple):
     largest: np.ndarray
     """float64 [in what, bin]: the largest size in a bin."""
 
-    def plus(self, other: "Tally") -> "Tally":
+    def plus(self, other: "YearsTally") -> "YearsTally":
         """Returns the tally of these years and of others."""
         sums = tuple(a + b for a, b in zip(self.sums, other.sums, strict=True))
         largest = np.maximum(self.largest, other.largest)
-        return Tally(self.years + other.years, sums, self.weight + other.weight, largest)
+        return YearsTally(self.years + other.years, sums, self.weight + other.weight, largest)
 
     def mean(self, what: int) -> float:
         """Returns the mean of a sum over a year; `what` is its place: ANY or one of those after it."""
@@ -99,25 +99,27 @@ class Streams(NamedTuple):
     sizes: np.ndarray
 
 
-def no_years(cluster: Cluster) -> Tally:
+def no_years(cluster: Cluster) -> YearsTally:
     """Returns the tally of no years of a cluster."""
-    return Tally(0, (0,) * (BY_CAUSE + 2 * len(cluster.causes)), np.zeros((2, BINS), np.int64), np.zeros((2, BINS)))
+    return YearsTally(
+        0, (0,) * (BY_CAUSE + 2 * len(cluster.causes)), np.zeros((2, BINS), np.int64), np.zeros((2, BINS))
+    )
 
 
-def simulate(
+def simulate_years(
     cluster: Cluster,
     first_year: int,
     num_years: int,
     seed: int,
     threads: int = 1,
     progress: Callable[[int], None] | None = None,
-) -> Tally:
+) -> YearsTally:
     """Returns the tally of years first_year to first_year + num_years - 1; it does not depend on `threads`.
 
     `progress` is called with the number of years that have ended since its last call. Raises RunError if nodes are lost
     faster than a queue repairs them.
     """
-    law, kinds = law_of(cluster), kinds_of(units(cluster))
+    law, kinds = law_of(cluster), kinds_of_units(units(cluster))
     warm_up = warm_up_of(cluster)
     repair = Repair(cluster.detection_delay, cluster.repair_time, cluster.repair_queue)
     ageing = Ageing(cluster.node_loss, cluster.lifetime_shape, cluster.service_life, cluster.batches)
@@ -125,19 +127,19 @@ def simulate(
     given = (np.uint64(seed), law, kinds, _rates(cluster), repair, ageing, warm_up, stored)
     last = first_year + num_years
 
-    def run(first: int) -> Tally:
+    def run(first: int) -> YearsTally:
         num = min(_CHUNK, last - first)
         sums, weight = np.zeros((len(total.sums), 2), np.int64), np.zeros((2, BINS), np.int64)
         largest, nodes = np.zeros((2, BINS)), nodes_up(cluster.nodes)
         down = none_down(cluster.nodes)
         losses = _room_for_losses(cluster, warm_up)
         streams = Streams(new_stream(), new_stream())
-        room = losses, streams, nodes, down, room_for(law, kinds)
+        room = losses, streams, nodes, down, room_for_fate(law, kinds)
         if not compiled(_years)(first, num, *given, *room, sums, weight, largest):
             raise RunError(
                 f"nodes are lost more often in one year than the {len(losses.time):,} times there is room for"
             )
-        return Tally(num, tuple((int(high) << 30) + int(low) for high, low in sums), weight, largest)
+        return YearsTally(num, tuple((int(high) << 30) + int(low) for high, low in sums), weight, largest)
 
     total = no_years(cluster)
     with ThreadPoolExecutor(threads) as pool:
@@ -343,13 +345,13 @@ def _tick(stream, law, rates, taken, marks):
         cause = event + 1
         first, among = rates.some[event]
         if rates.in_a_rack[event]:
-            rack = below(stream, len(rates.first_of_rack) - 1)
+            rack = uniform_below(stream, len(rates.first_of_rack) - 1)
             first = rates.first_of_rack[rack]
             among = rates.first_of_rack[rack + 1] - first
             small = int(rack >= rates.num_large)
         lost = np.searchsorted(rates.at_most[event, small], uniform(stream), "right")
     elif law.disks > 1 and which >= rates.nodes:
-        disk = below(stream, law.disks)
+        disk = uniform_below(stream, law.disks)
     others(stream, lost, first, among, taken, 0, marks)
     for i in range(lost):
         marks[taken[i]] = 0

@@ -67,7 +67,7 @@ Progress = Callable[[int, int, float], None]
 `growth.expected`."""
 
 
-def build(model: Model, point: Point, memory_bytes: int, progress: Progress | None = None) -> Chain:
+def build_chain(model: Model, point: Point, memory_bytes: int, progress: Progress | None = None) -> Chain:
     """Builds the chain of a point; the point's `max_steps` and `horizon` play no part.
 
     `progress` is called a few times a second. Raises ChainError as soon as memory is likely to be too small.

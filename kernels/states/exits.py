@@ -22,8 +22,8 @@ from quorisk.kernels.states.store import (
     WIDER,
     Store,
     approach,
+    fetch_state,
     keep_row,
-    read,
     seek,
     settle,
     why_stop,
@@ -106,7 +106,7 @@ def _leave(given, stored, arrays, flows, order, i, exits, exit_flows, count):
             return why, i, count
         due = arrays.due[place] - arrays.cost[place]
         if due == 0:
-            read(stored, place)
+            fetch_state(stored, place)
             found = keep_row(stored.here, exits, count)
             if found == NO_ROW:
                 return WIDER, i, count

@@ -52,7 +52,7 @@ STOPPED_BY_MEMORY, STOPPED_BY_SIZE = "memory", "size"
 """Reasons why a head grows no further."""
 
 
-class Arrays(NamedTuple):
+class HeadArrays(NamedTuple):
     """Arrays of a head: columns of its states, and of its transitions in the order of their discovery."""
 
     initial: np.ndarray  # float64 by state, the probability that a run starts in it
@@ -105,7 +105,7 @@ class Head:
         """`by_margin`: if the model says how many faults a loss takes, it follows these first and bounds `beyond`."""
         self.model, self._memory_bytes = model, memory_bytes
         self.odds = odds_of(model, point)
-        self.margin = margins.known(model, self.odds) if by_margin else None
+        self.margin = margins.margin_at(model, self.odds) if by_margin else None
         if self.margin:
             self.odds = self.margin.ahead(self.odds)
         self._store = Store(model, self.odds.params, memory_bytes, STATE_BYTES)
@@ -228,13 +228,13 @@ def compile_common(model: Model, point: Point) -> None:
     _expand(unlinked(model, odds, store.kept), 0, store.kept, arrays, 0, 0, 0, 0)
 
 
-def _chain(arrays: Arrays, count: int, transitions: int) -> Chain:
+def _chain(arrays: HeadArrays, count: int, transitions: int) -> Chain:
     """Returns a head as a chain with two more states: the end of a lifetime and, last, all that is outside."""
     source, target, p = (each[:transitions] for each in (arrays.source, arrays.target, arrays.p))
     return with_ends(arrays, count, *_by_source(source, target, p, arrays.expires[:count], arrays.leaves[:count]))
 
 
-def with_ends(arrays: Arrays, count: int, first: np.ndarray, target: np.ndarray, p: np.ndarray) -> Chain:
+def with_ends(arrays: HeadArrays, count: int, first: np.ndarray, target: np.ndarray, p: np.ndarray) -> Chain:
     """Returns the chain of a head's first `count` states and those two, with these transitions."""
     nothing = np.zeros(2)
     return Chain(
@@ -248,8 +248,8 @@ def with_ends(arrays: Arrays, count: int, first: np.ndarray, target: np.ndarray,
     )
 
 
-def _empty(states: int, transitions: int) -> Arrays:
-    return Arrays(
+def _empty(states: int, transitions: int) -> HeadArrays:
+    return HeadArrays(
         initial=np.zeros(states),
         cost=np.zeros(states, np.int16),
         due=np.zeros(states, np.int16),

@@ -30,7 +30,7 @@ class Likeliest(NamedTuple):
 
 def likeliest(head: Head, moves: Moves) -> Likeliest | None:
     """Returns the likeliest path to a state in which data is lost; None if no path leads there."""
-    found = shortest(moves)
+    found = likeliest_states(moves)
     if found is None:
         return None
     states, p = found
@@ -56,7 +56,7 @@ def likeliest(head: Head, moves: Moves) -> Likeliest | None:
     return Likeliest(Path(choice, tuple(steps)), p)
 
 
-def shortest(moves: Moves) -> tuple[list[int], float] | None:
+def likeliest_states(moves: Moves) -> tuple[list[int], float] | None:
     """Returns the states of the path to a loss with the largest product of probabilities, and that product."""
     chain, start = moves.chain, len(moves.chain.ends)
     initial = np.flatnonzero(chain.initial)

@@ -32,7 +32,7 @@ CLOSE = 1e-9
 """Largest relative difference of two rates that should be equal."""
 
 
-class Pair(NamedTuple):
+class MergedStates(NamedTuple):
     """A state and the one that is kept in its place."""
 
     state: Any
@@ -63,15 +63,15 @@ def check_stand_ins(model: Model, point: Point, num_steps: int = STEPS, num_stat
     return len(pairs)
 
 
-def _pairs(model: Model, odds: Odds, state: Any, stand_in: Callable[[Any], Any]) -> Iterator[Pair]:
+def _pairs(model: Model, odds: Odds, state: Any, stand_in: Callable[[Any], Any]) -> Iterator[MergedStates]:
     known, kept = model.forget(state, odds.params) if model.forget else state, stand_in(state)
     if known != state:
-        yield Pair(state, known, "forget")
+        yield MergedStates(state, known, "forget")
     if kept != known:
-        yield Pair(known, kept, "alike")
+        yield MergedStates(known, kept, "alike")
 
 
-def _difference(model: Model, odds: Odds, pair: Pair, stand_in: Callable[[Any], Any]) -> str:
+def _difference(model: Model, odds: Odds, pair: MergedStates, stand_in: Callable[[Any], Any]) -> str:
     """Describes the difference between a state and the one kept in its place; empty if none matters."""
     broken = [paths.broken(model, state, odds.params) for state in (pair.state, pair.kept)]
     text = f"in place of {pair.state} a head would keep {pair.kept}"

@@ -37,7 +37,7 @@ class KnownMargin(NamedTuple):
         return odds._replace(decades=decades)
 
 
-def known(model: Model, odds: Odds) -> KnownMargin | None:
+def margin_at(model: Model, odds: Odds) -> KnownMargin | None:
     """Returns the model's margin at the point of these odds; None if it has none there."""
     most = model.margin.most(odds.params) if model.margin else 0
     if model.margin is None or not most:

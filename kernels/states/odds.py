@@ -52,7 +52,7 @@ class Steps(NamedTuple):
     cost: np.ndarray  # int64: only if `successors` did
 
 
-class Words(NamedTuple):
+class InstanceWords(NamedTuple):
     """Columns of a table of the words of instances, int64 by word."""
 
     action: np.ndarray
@@ -108,7 +108,7 @@ def step_functions(model: Model) -> dict[str, Any]:
     that they read. `masks` are the words of enabled instances."""
     action, first = np.array(instance_words(model), np.int64).T
     shared = np.array([model.actions[place].shared for place in action], np.int64)
-    words = Words(
+    words = InstanceWords(
         action=action.copy(),
         first=first.copy(),
         shared=shared,

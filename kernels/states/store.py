@@ -137,7 +137,7 @@ def _first_row(model: Model, params: Any) -> np.ndarray:
 
 
 @jitable
-def read(kept, place):
+def fetch_state(kept, place):
     """Sets `kept.here` to the wide row of the state of number `place`."""
     respread(kept.rows[place], kept.layout, kept.here)
 

@@ -78,7 +78,7 @@ NoScenario = Annotated[str | None, typer.Option("--scenario", metavar="NAME", hi
 Threads = Annotated[int | None, typer.Option(min=1, max=1024, help="number of threads (default: all cores)")]
 
 
-def load(
+def load_file(
     file: Path, overrides: Sequence[str], strict: bool, one: bool = False, scenario: str | None = None
 ) -> "Experiment":
     """Returns the experiment that a verb's arguments describe, of one `scenario` if its name is given, and notes on
@@ -112,12 +112,12 @@ def whole_of(
     """Returns the losses of an experiment's one design in a year, which every verb says first, and the `records` lost
     if asked. Raises ConfigError, also if they cannot be solved although `is_exact`."""
     from quorisk.analysis.decision.weigh import MEMORY, Weigher
-    from quorisk.analysis.decision.whole import whole
+    from quorisk.analysis.decision.whole import whole_year
     from quorisk.command import bars
     from quorisk.kernels.cores import num_cores
 
     with bars.status() as tell:
-        return whole(experiment, Weigher(memory or MEMORY, threads or num_cores(), tell), is_exact, records)
+        return whole_year(experiment, Weigher(memory or MEMORY, threads or num_cores(), tell), is_exact, records)
 
 
 def tell_idle(experiment: "Experiment", strict: bool) -> None:
@@ -146,9 +146,9 @@ def tell_notes(*experiments: "Experiment") -> None:
 
 def as_text(value: Any) -> str:
     """Returns what --json prints; named tuples become objects."""
-    from quorisk.say.plain import plain
+    from quorisk.say.plain import plain_data
 
-    return f"{json.dumps(plain(value), indent=2)}\n"
+    return f"{json.dumps(plain_data(value), indent=2)}\n"
 
 
 def print_json(value: Any) -> None:
@@ -169,7 +169,7 @@ def write_figure(path: Path, figure: "Figure") -> None:
     from quorisk.analysis import files
     from quorisk.plots.style import save
 
-    files.write(path, save(figure, path.suffix.removeprefix(".")), "plot")
+    files.write_whole(path, save(figure, path.suffix.removeprefix(".")), "plot")
 
 
 def by_option(line: str) -> str:

@@ -15,7 +15,7 @@ from quorisk.command.app import (
     app,
     as_text,
     by_option,
-    load,
+    load_file,
     picking,
     print_json,
     repeated,
@@ -51,7 +51,7 @@ def estimate_verb(
     \b
     Example: quorisk estimate configs/defect1.toml --set run.runs=100000 --set faults.message_loss=0.2
     """
-    experiment = load(file, overrides, strict, True, scenario)
+    experiment = load_file(file, overrides, strict, True, scenario)
     from quorisk.analysis import explore
     from quorisk.analysis.estimate import amounts, estimate
     from quorisk.command import bars, show
@@ -62,12 +62,12 @@ def estimate_verb(
         from quorisk.command import show_year
 
         year = whole_of(experiment, threads, records=True)
-        reply(as_json, year.whole_json(), lambda: show_year.year(year, experiment, show.console()))
+        reply(as_json, year.whole_json(), lambda: show_year.print_year(year, experiment, show.console()))
         return
     with bars.estimate_bar(experiment.run.runs) as (progress, solving):
         result = estimate.estimate(experiment, threads or num_cores(), progress, memory_bytes, solving)
         result = amounts.with_amount(experiment, result)
-    reply(as_json, result, lambda: show.estimate(result, show.console()))
+    reply(as_json, result, lambda: show.print_estimate(result, show.console()))
 
 
 @app.command("explore")
@@ -86,7 +86,7 @@ def explore_verb(
 
     Example: quorisk explore configs/defect1.toml --memory 8GiB
     """
-    experiment = load(file, overrides, strict, True, scenario)
+    experiment = load_file(file, overrides, strict, True, scenario)
     from quorisk.analysis import explore
     from quorisk.command import bars, show
 
@@ -94,7 +94,11 @@ def explore_verb(
     with bars.search_line() as progress:
         found, seconds = explore.explore(experiment, memory_bytes, progress, max_depth)
     told = explore.as_json(experiment, found, seconds)
-    reply(as_json, told, lambda: show.explore(found, seconds, explore.left_out(experiment), show.console()))
+    reply(
+        as_json,
+        told,
+        lambda: show.print_search(found, seconds, explore.history_switches_off(experiment), show.console()),
+    )
 
 
 @app.command("exact")
@@ -128,7 +132,7 @@ def exact_verb(
     \b
     Example: quorisk exact configs/defect1.toml --set model.bookies=2 --set model.write_quorum=2 --by-steps 14
     """
-    experiment = load(file, overrides, strict, True, scenario)
+    experiment = load_file(file, overrides, strict, True, scenario)
     from quorisk.analysis import explore
     from quorisk.analysis.estimate import amounts
     from quorisk.analysis.exact import exact
@@ -143,13 +147,13 @@ def exact_verb(
                 "--by-steps, --by-time, --storm, --export: need one scenario; pick it with --scenario NAME"
             )
         year = whole_of(experiment, None, memory_bytes, True, records=True)
-        reply(as_json, year.whole_json(), lambda: show_year.year(year, experiment, show.console()))
+        reply(as_json, year.whole_json(), lambda: show_year.print_year(year, experiment, show.console()))
         return
     times = [exact.parse_time(experiment, each) for each in by_time]
     with bars.chain_line() as progress:
         result = exact.exact(experiment, memory_bytes, by_steps, times, storm, progress, export)
         result = amounts.with_amount(experiment, result)
-    reply(as_json, result, lambda: show.exact(result, show.console()))
+    reply(as_json, result, lambda: show.print_exact(result, show.console()))
 
 
 @app.command("compare")
@@ -199,9 +203,9 @@ def compare_verb(
     tell_notes(plan.experiment)
     from quorisk.command import bars, show, show_compare
 
-    with bars.estimate_bar(compare.num_runs(plan)) as (progress, solving):
+    with bars.estimate_bar(compare.largest_run_count(plan)) as (progress, solving):
         result = compare.compare(plan, cores, progress, solving)
-    reply(as_json, result, lambda: show_compare.compare(result, show.console()))
+    reply(as_json, result, lambda: show_compare.print_comparison(result, show.console()))
 
 
 def _compare_years(each: "Mapping[str, Experiment]", strict: bool, cores: int, as_json: bool) -> None:
@@ -254,29 +258,29 @@ def trace_verb(
     """
     if run and saved:
         raise ConfigError("--run, --replay: give only one of the two")
-    experiment = load(file, overrides, strict, True, scenario)
+    experiment = load_file(file, overrides, strict, True, scenario)
     from quorisk.analysis import explore, files
     from quorisk.analysis.traces import find, formats, json_file, trace
     from quorisk.command import bars, show
 
-    memory_bytes, chosen = explore.parse_memory(memory), formats.chosen(form, out)
+    memory_bytes, chosen = explore.parse_memory(memory), formats.chosen_format(form, out)
     first = None if run or saved or not experiment.asks_year else whole_of(experiment)
     if first:
         from quorisk.analysis.decision import whole
 
-        experiment = whole.likeliest(experiment, first)
+        experiment = whole.likeliest_scenario(experiment, first)
     with bars.status() as tell:
         found = find.asked_for(experiment, invariant, run, saved, memory_bytes, tell)
-    replayed = found.trace and trace.replay(found.trace)
+    replayed = found.trace and trace.replay_in_words(found.trace)
     answer = json_file.as_json(*found, replayed.verdict if replayed else "")
     if first and not as_json:
         from quorisk.command import show_year
 
-        show_year.likeliest(first, experiment, bool(found.trace), show.console(stderr=chosen != "words"))
+        show_year.print_losses_and_cause(first, experiment, bool(found.trace), show.console(stderr=chosen != "words"))
     if found.trace and replayed:
         text = as_text(answer) if chosen == "json" else formats.FORMATS[chosen](found.trace, replayed)
         if out:
-            files.write(out, text.encode(), "out")
+            files.write_whole(out, text.encode(), "out")
         elif not as_json:
             typer.echo(text, nl=False)
     if as_json:

@@ -29,7 +29,7 @@ def run_bar(num_runs: int, what: str = "runs") -> Iterator[Callable[[int], None]
 @contextmanager
 def estimate_bar(num_runs: int) -> Iterator[tuple[Callable[[int], None], "rare.Solving"]]:
     """Counts runs as `run_bar`, with a second bar while the likeliest paths are solved: also yields a function to call
-    as by `rare.solve`.
+    as by `rare.solve_head`.
     """
     with _progress() as bar:
         preparing = "preparing; the first time, code is compiled"

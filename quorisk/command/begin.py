@@ -107,7 +107,7 @@ def init_verb(
 
     if os.path.lexists(path):
         raise ConfigError(f"--out {path}: exists already; choose another name")
-    files.write(path, content.encode(), "out")
+    files.write_whole(path, content.encode(), "out")
     verb = "recommend" if protocol in PROTOCOLS else "estimate"
     line = f"{path}: change it as you like, then run `quorisk {verb} {path}`"
     reply(as_json, {"file": str(path)}, lambda: typer.echo(line))
@@ -120,7 +120,7 @@ def _content(protocol: str, given: Mapping[str, str | None], asks: bool, profile
         return text
     from quorisk.analysis.experiment import profiles
 
-    profiles.load(profile, protocol, Path())
+    profiles.load_profile(profile, protocol, Path())
     if not re.search(r"^profile = ", text, re.MULTILINE):
         raise ConfigError(f"--profile {profile}: the file for {protocol} takes none")
     return re.sub(r'^profile = "\w+"', f'profile = "{profile}"', text, count=1, flags=re.MULTILINE)
@@ -135,8 +135,8 @@ def _filled(protocol: str, given: Mapping[str, str | None], asks: bool) -> str:
         if known:
             of_clusters = " and ".join(starters.OF_CLUSTERS)
             raise ConfigError(f" {next(iter(known.values()))}: for {of_clusters} only", next(iter(known)))
-        return starters.text(protocol) if protocol in PROTOCOLS else every_key.starter(protocol)
-    starters.checked(protocol, known)
+        return starters.starter_text(protocol) if protocol in PROTOCOLS else every_key.starter(protocol)
+    starters.checked_answers(protocol, known)
     for name, question in starters.questions(protocol).items():
         if name in known or not (asks or known) or (name in starters.USUAL[protocol] and not asks):
             continue
@@ -145,7 +145,11 @@ def _filled(protocol: str, given: Mapping[str, str | None], asks: bool) -> str:
         if not (answer := _asked(protocol, known, name, question)):
             break
         known[name] = answer
-    return starters.filled(protocol, starters.Answers(**known)) if known else starters.text(protocol)
+    return (
+        starters.filled_template(protocol, starters.OperatorAnswers(**known))
+        if known
+        else starters.starter_text(protocol)
+    )
 
 
 def _asked(protocol: str, known: Mapping[str, str], name: str, question: str) -> str:
@@ -159,7 +163,7 @@ def _asked(protocol: str, known: Mapping[str, str], name: str, question: str) ->
         answer: str = typer.prompt(told, default="" if may_be_empty else usual, show_default=bool(usual))
         try:
             if answer or not may_be_empty:
-                starters.checked(protocol, {**known, name: answer})
+                starters.checked_answers(protocol, {**known, name: answer})
             return answer
         except ConfigError as error:
             typer.echo(error.text.strip(), err=True)

@@ -15,7 +15,7 @@ from quorisk.command.app import (
     Strict,
     Threads,
     app,
-    load,
+    load_file,
     of_a_year,
     reply,
 )
@@ -50,7 +50,7 @@ def cluster_verb(
     """
     if out is None and (master or conf or resume):
         raise ConfigError(": say where to keep what Spark finds", "out")
-    experiment = of_a_year(load(file, overrides, strict, scenario=scenario))
+    experiment = of_a_year(load_file(file, overrides, strict, scenario=scenario))
     from quorisk.analysis.cluster import answer
     from quorisk.analysis.decision.weigh import MEMORY, Weigher
     from quorisk.analysis.decision.whole import with_scenarios
@@ -58,7 +58,7 @@ def cluster_verb(
     from quorisk.kernels.cores import num_cores
 
     effort = answer.effort_of(experiment, threads or num_cores())
-    designs = answer.designs(experiment)
+    designs = answer.placed_designs(experiment)
     with bars.run_bar(len(designs) * effort.years, "years") as progress:
         if out is None:
             found = answer.answers(designs, effort, progress)
@@ -67,4 +67,4 @@ def cluster_verb(
             from quorisk.sparkjobs import clusters
 
             found = clusters.clusters(experiment, out, master, conf, resume, progress)
-    reply(as_json, answer.as_json(found), lambda: show_cluster.show(found, effort.confidence, show.console()))
+    reply(as_json, answer.as_json(found), lambda: show_cluster.print_clusters(found, effort.confidence, show.console()))

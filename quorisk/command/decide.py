@@ -15,7 +15,7 @@ from quorisk.command.app import (
     Threads,
     app,
     confidence,
-    load,
+    load_file,
     of_a_year,
     repeated,
     reply,
@@ -71,13 +71,13 @@ def recommend_verb(
     Examples: quorisk recommend configs/pulsar.toml --break-even faults.message_loss
               quorisk recommend mine.toml --fail-on-target --markdown comment.md
     """
-    experiment = of_a_year(load(file, overrides, strict, scenario=scenario))
+    experiment = of_a_year(load_file(file, overrides, strict, scenario=scenario))
     from quorisk.analysis import explore
     from quorisk.analysis.decision import recommend
     from quorisk.analysis.decision.weigh import Weigher
     from quorisk.command import bars, show_comment, show_decision
     from quorisk.kernels.cores import num_cores
-    from quorisk.plots.comment import Sweep
+    from quorisk.plots.comment import JudgedDesigns
 
     memory_bytes = explore.parse_memory(memory)
     with bars.status_with_designs() as (tell, known):
@@ -93,10 +93,14 @@ def recommend_verb(
     more = [part for key in keys or ["all"] for part in ("--break-even", key)]
     if keys and within_s < math.inf:
         more += ["--break-even-s", f"{max(10 * within_s, recommend.ALL_WITHIN_S):g}"]
-    reply(as_json, recommend.as_json(advice), lambda: show_decision.recommend(advice, experiment, more, details))
+    reply(
+        as_json,
+        recommend.as_json(advice),
+        lambda: show_decision.print_recommendation(advice, experiment, more, details),
+    )
     if markdown:
-        sweep = Sweep(advice.designs, advice.target)
-        show_comment.write(markdown, sweep, [*advice.words.flips, *advice.words.sentences])
+        sweep = JudgedDesigns(advice.designs, advice.target)
+        show_comment.write_comment(markdown, sweep, [*advice.words.flips, *advice.words.sentences])
     if fail_on_target and not advice.choice:
         raise typer.Exit(TARGET_MISSED)
 
@@ -120,6 +124,6 @@ def diff_verb(
     from quorisk.command import show_comment, show_decision
 
     found = diff.diff(before, after, invariant, confidence)
-    reply(as_json, found, lambda: show_decision.diff(found, invariant))
+    reply(as_json, found, lambda: show_decision.print_diff(found, invariant))
     if markdown:
         show_comment.write_diff(markdown, before, after, confidence)

@@ -5,7 +5,18 @@ from typing import Annotated, Any
 
 import typer
 
-from quorisk.command.app import File, Json, Overrides, Scenario, Strict, app, figure_file, load, reply, write_figure
+from quorisk.command.app import (
+    File,
+    Json,
+    Overrides,
+    Scenario,
+    Strict,
+    app,
+    figure_file,
+    load_file,
+    reply,
+    write_figure,
+)
 
 
 @app.command("sensitivity")
@@ -28,7 +39,7 @@ def sensitivity_verb(
     \b
     Example: quorisk sensitivity configs/pulsar.toml --set write_quorum=2 --set ack_quorum=2 --set bookies=3
     """
-    experiment = load(file, overrides, strict, True, scenario)
+    experiment = load_file(file, overrides, strict, True, scenario)
     from quorisk.analysis import explore
     from quorisk.analysis.decision import depends
     from quorisk.analysis.rates import scores
@@ -39,7 +50,7 @@ def sensitivity_verb(
     with bars.estimate_bar(scores.MOST_LOSSES) as (progress, solving):
         found = depends.depends(experiment, memory_bytes, num_cores(), progress, solving)
     drawn = _plot(plot, depends.rows(found, experiment)) if plot else ""
-    reply(as_json, depends.as_json(found), lambda: show_sensitivity.sensitivity(found, show.console()))
+    reply(as_json, depends.as_json(found), lambda: show_sensitivity.print_sensitivity(found, show.console()))
     if drawn and not as_json:
         typer.echo(drawn)
 

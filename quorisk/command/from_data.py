@@ -50,16 +50,16 @@ def rates_verb(
     from quorisk.analysis.rates import answer
     from quorisk.analysis.rates import profile as profiles
     from quorisk.command import bars, show, show_rates
-    from quorisk.sparkjobs.rates import Asked, rates, size
+    from quorisk.sparkjobs.rates import Asked, bytes_of_data, rates_from_data
 
     asked = Asked(data, profile, of, nodes, since, until, racks, complete, master, conf)
-    with bars.run_bar(size(data), "bytes") as progress:
-        found = rates(asked, progress)
+    with bars.run_bar(bytes_of_data(data), "bytes") as progress:
+        found = rates_from_data(asked, progress)
     if out:
-        profiles.write(found, out, shlex.join(["quorisk", *sys.argv[1:]]))
+        profiles.write_profile(found, out, shlex.join(["quorisk", *sys.argv[1:]]))
 
     def tell() -> None:
-        show_rates.rates(found, show.console())
+        show_rates.print_rates(found, show.console())
         if out:
             typer.echo(f"{out}: a profile")
 

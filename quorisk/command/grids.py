@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quorisk.command.app import Conf, File, Json, Master, Overrides, Strict, app, load, repeated, reply
+from quorisk.command.app import Conf, File, Json, Master, Overrides, Strict, app, load_file, repeated, reply
 from quorisk.kernels.errors import ConfigError
 from quorisk.say.numbers import counted
 from quorisk.say.waiting import told_on
 
 if TYPE_CHECKING:
-    from quorisk.sparkjobs.sweep import Summary
+    from quorisk.sparkjobs.sweep import SweepSummary
 
 
 @app.command("run")
@@ -48,7 +48,7 @@ def run_verb(
     with bars.status() as tell:
         if tell:
             tell(f"reading {file}")
-        experiment = load(file, overrides, strict)
+        experiment = load_file(file, overrides, strict)
     from quorisk.sparkjobs import sweep
 
     start = time.perf_counter()
@@ -92,8 +92,8 @@ def merge_verb(
         from quorisk.analysis.cluster import answer
         from quorisk.command import show_cluster
 
-        found, confidence = clusters.union(folders, out)
-        reply(as_json, answer.as_json(found), lambda: show_cluster.show(found, confidence, show.console()))
+        found, confidence = clusters.union_of_years(folders, out)
+        reply(as_json, answer.as_json(found), lambda: show_cluster.print_clusters(found, confidence, show.console()))
         return
     summary = union(folders, out, show.console(stderr=True))
     reply(as_json, {"out": str(out), **summary._asdict()}, lambda: typer.echo(f"{_size(summary)}: {out}"))
@@ -159,5 +159,5 @@ def _size_in(given: str | None) -> tuple[float, float] | None:
     return width, height
 
 
-def _size(summary: "Summary") -> str:
+def _size(summary: "SweepSummary") -> str:
     return f"{counted(summary.points, 'grid point')}, {counted(summary.runs, 'run')} in total"

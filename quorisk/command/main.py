@@ -17,7 +17,7 @@ from quorisk.command import ask, begin, cluster, decide, depends, from_data, gri
 from quorisk.command.app import app, by_option
 from quorisk.command.interrupted import INTERRUPTED, interrupted
 from quorisk.kernels.errors import ConfigError, QuoriskError
-from quorisk.sparkjobs.remote import refusal
+from quorisk.sparkjobs.remote import remote_refusal
 
 FAILED = 1
 MOST_CHARACTERS = 2000
@@ -88,7 +88,7 @@ def _check_text(arguments: Sequence[str]) -> None:
     for option, value in pairwise(["quorisk", *(part for each in arguments for part in each.split("=", 1))]):
         if not value and option != "--title":  # such as a shell's variable that is not set: a path would be this folder
             raise ConfigError(f"after {option}: an empty argument")
-        if option in ("--out", "--plot") and (why := refusal(value)):
+        if option in ("--out", "--plot") and (why := remote_refusal(value)):
             raise ConfigError(f"{option} {why}")
 
 

@@ -27,7 +27,7 @@ def check_protocol_verb(
 
     found = []
     with bars.status() as tell:
-        for each in protocol_check.check(name):
+        for each in protocol_check.check_protocol(name):
             found.append(each)
             if tell:
                 tell(f"{each.name}: {each.found}")
@@ -62,7 +62,7 @@ def calibrate_verb(
             if tell:
                 tell(f"{kind.method}, {kind.chain}")
             rows.append(calibrate.calibrate(kind, repetitions))
-    reply(as_json, rows, lambda: show.calibrate(rows, show.console()))
+    reply(as_json, rows, lambda: show.print_calibration(rows, show.console()))
 
 
 @app.command("bench")
@@ -88,4 +88,4 @@ def bench_verb(
 
     with bars.status() as tell:
         rows = list(bench.bench(engine, threads or num_cores(), tell))
-    reply(as_json, rows, lambda: show.bench(rows, show.console()))
+    reply(as_json, rows, lambda: show.print_speeds(rows, show.console()))

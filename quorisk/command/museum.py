@@ -23,7 +23,7 @@ def incidents_verb(
     from quorisk.analysis.experiment import config
 
     if name is None:
-        stories = {each: config.load(incidents.file_of(each)).tables["incident"] for each in incidents.names()}
+        stories = {each: config.load(incidents.file_of(each)).tables["incident"] for each in incidents.incident_names()}
         reply(as_json, stories, lambda: _list(stories))
         return
     experiment = config.load(incidents.file_of(name))
@@ -48,7 +48,7 @@ def _list(stories: Any) -> None:
 
 def _tell(experiment: Any, incident: Any) -> None:
     from quorisk.analysis.traces import find, formats
-    from quorisk.analysis.traces.trace import replay
+    from quorisk.analysis.traces.trace import replay_in_words
     from quorisk.command import bars
 
     typer.echo(f"{incident.title}\n\n{incident.happened}\n\nIn one line: {incident.mechanism}\n")
@@ -56,7 +56,7 @@ def _tell(experiment: Any, incident: Any) -> None:
         found = find.of_incident(experiment, tell)
     if found.trace:
         typer.echo(f"How the model does it ({found.reason}):\n")
-        typer.echo(formats.words(found.trace, replay(found.trace)))
+        typer.echo(formats.step_lines(found.trace, replay_in_words(found.trace)))
     fix = " ".join(f"--set {each}" for each in incident.fixed_by)
     typer.echo(f"\nPrevented by: {incident.prevented_by}")
     typer.echo("What the model leaves out:")

@@ -37,13 +37,13 @@ def console(stderr: bool = False) -> Console:
     return Console(stderr=stderr, highlight=False, force_terminal=terminal, width=width)
 
 
-def estimate(result: Estimate, out: Console) -> None:
+def print_estimate(result: Estimate, out: Console) -> None:
     """Prints an estimate."""
     marked = set(result.data_loss_invariants)
     rows = [(f"{name} *" if name in marked else name, risk) for name, risk in result.invariants.items()]
     table = make_table("broken", "in runs", "P", f"{numbers.percent(result.confidence)} interval")
     for name, risk in [("data loss: any *", result.data_loss), *rows]:
-        table.add_row(name, f"{risk.losses:,}", probability(risk), escape(numbers.span(risk.low, risk.high)))
+        table.add_row(name, f"{risk.losses:,}", probability_text(risk), escape(numbers.span(risk.low, risk.high)))
     out.print(table)
     if result.head:
         _head(result.method, result.head, out)
@@ -76,7 +76,7 @@ def estimate(result: Estimate, out: Console) -> None:
         )
     if result.outcomes["unfinished"]:
         warn(out, f"{result.outcomes['unfinished']:,} unfinished runs (raise run.max_steps): upper bounds count them.")
-    out.print(" ".join(["* data loss.", *assumed(result.assumptions)]), style="dim", soft_wrap=True)
+    out.print(" ".join(["* data loss.", *assumption_sentences(result.assumptions)]), style="dim", soft_wrap=True)
 
 
 def _amount(result: Estimate | ExactResult, out: Console) -> None:
@@ -148,7 +148,7 @@ def _what_would_help(result: Estimate, head: HeadPart) -> str:
     return f"only bounds are known; what would help: {'; '.join(ways)}"
 
 
-def probability(risk: Risk) -> str:
+def probability_text(risk: Risk) -> str:
     """Returns a probability; an upper bound if only that is known; marked if its bounds lie far apart, and if it is 0
     because all paths were solved and none loses data."""
     if risk.high == 0.0:
@@ -158,7 +158,7 @@ def probability(risk: Risk) -> str:
     return f"{numbers.plain(risk.p, 4)}{' (bounds only)' if risk.bounds else ''}"
 
 
-def explore(found: Search, seconds: float, left_out: list[str], out: Console) -> None:
+def print_search(found: Search, seconds: float, left_out: list[str], out: Console) -> None:
     """Prints the result of a search; `left_out` are the history switches that it had off."""
     table = make_table("invariant", "breaking states", "first of all broken", "first depth")
     for name, states in found.breaking_states.items():
@@ -181,7 +181,7 @@ def explore(found: Search, seconds: float, left_out: list[str], out: Console) ->
     out.print(NOTE, style="dim", soft_wrap=True)
 
 
-def exact(result: ExactResult, out: Console) -> None:
+def print_exact(result: ExactResult, out: Console) -> None:
     """Prints exact probabilities."""
     table = make_table("broken", "probability", "")
     for name, certain in result.invariants.items():
@@ -205,10 +205,14 @@ def exact(result: ExactResult, out: Console) -> None:
     )
     if result.storm_difference is not None:
         out.print(f"Storm's numbers differ by at most {result.storm_difference:.1e} (relative)")
-    out.print(" ".join(["* data loss. Exact, no sampling.", *assumed(result.assumptions)]), style="dim", soft_wrap=True)
+    out.print(
+        " ".join(["* data loss. Exact, no sampling.", *assumption_sentences(result.assumptions)]),
+        style="dim",
+        soft_wrap=True,
+    )
 
 
-def calibrate(rows: Sequence[Calibration], out: Console) -> None:
+def print_calibration(rows: Sequence[Calibration], out: Console) -> None:
     """Prints a calibration."""
     percent, brackets = numbers.percent(CONFIDENCE), numbers.percent(COVERAGE_CONFIDENCE)
     table = make_table("interval", "chain", "truth", "coverage", "mean runs", "mean width")
@@ -224,7 +228,7 @@ def calibrate(rows: Sequence[Calibration], out: Console) -> None:
         warn(out, f"coverage below {percent}: {', '.join(short)}.")
 
 
-def bench(rows: Iterable[Speed], out: Console) -> None:
+def print_speeds(rows: Iterable[Speed], out: Console) -> None:
     """Prints measured speeds."""
     table = make_table("model", "engine", "threads", "steps/s", "runs/s", "compile s", "how")
     for row in rows:
@@ -244,7 +248,7 @@ def make_table(first: str, *columns: str) -> Table:
     return table
 
 
-def assumed(assumptions: Iterable[str]) -> list[str]:
+def assumption_sentences(assumptions: Iterable[str]) -> list[str]:
     """Returns the assumptions of numbers, in sentences; a long list of rates is left to --json."""
     return [re.sub(rf"rates: .{{{_MOST_RATES},}}", "rates; --json lists them.", each) for each in assumptions]
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from quorisk.analysis.cluster import sampled
-from quorisk.analysis.cluster.answer import Answer
+from quorisk.analysis.cluster.answer import ClusterAnswer
 from quorisk.analysis.cluster.availability import RackDown, Unavailable, Writing
-from quorisk.analysis.cluster.figures import Figure
+from quorisk.analysis.cluster.figures import YearFigure
 from quorisk.command import show_year
 from quorisk.command.show import make_table
 from quorisk.say import numbers, text
@@ -26,7 +26,7 @@ _KNOWN = 2.0
 """Factor within which the low end of a rate's interval has to be, or else only the upper bound is printed."""
 
 
-def show(found: Sequence[Answer], confidence: float, out: Console) -> None:
+def print_clusters(found: Sequence[ClusterAnswer], confidence: float, out: Console) -> None:
     """Prints the losses of designs on their clusters: all details of a single design, or a line for each."""
     if len(found) == 1:
         _one(found[0], confidence, out)
@@ -35,7 +35,7 @@ def show(found: Sequence[Answer], confidence: float, out: Console) -> None:
     _small_print(found, confidence, out)
 
 
-def _one(found: Answer, confidence: float, out: Console) -> None:
+def _one(found: ClusterAnswer, confidence: float, out: Console) -> None:
     losses = found.losses
     show_year.headline(losses.p_any, losses.incidents, out)
     if losses.in_entries:
@@ -55,7 +55,7 @@ def _one(found: Answer, confidence: float, out: Console) -> None:
     _availability(found, out)
 
 
-def _several(found: Sequence[Answer], out: Console) -> None:
+def _several(found: Sequence[ClusterAnswer], out: Console) -> None:
     headings = ("P(any loss)\na year", "interval", "once in", "median entries", "p99", "entries a year")
     table = make_table("design", *headings)
     for each in found:
@@ -72,29 +72,29 @@ def _several(found: Sequence[Answer], out: Console) -> None:
     show_year.disagreement({_settings(each): (each.losses.p_any, each.losses.entries) for each in found}, out)
 
 
-def _settings(found: Answer) -> str:
+def _settings(found: ClusterAnswer) -> str:
     """Returns a design's settings in words: a cluster's time is physical."""
     return text.settings({**found.design, text.TIME_UNIT: "s"}, found.design)
 
 
-def _cells(figure: Figure) -> tuple[str, str]:
+def _cells(figure: YearFigure) -> tuple[str, str]:
     return _value(figure), numbers.between(numbers.below(figure.low), numbers.above(figure.high))
 
 
-def _value(figure: Figure) -> str:
+def _value(figure: YearFigure) -> str:
     """Returns the figure in words; its upper bound if nothing else is known of it."""
     if figure.value == 0.0:
         return f"< {numbers.plain(numbers.above(figure.high))}" if figure.high > 0.0 else "0"
     return numbers.plain(figure.value)
 
 
-def _between(incidents: Figure) -> str:
+def _between(incidents: YearFigure) -> str:
     if incidents.value == 0.0:
         return f"less than once in {say_time(YEAR_S / incidents.high)}" if incidents.high > 0.0 else "never"
     return f"once in {say_time(YEAR_S / incidents.value)}"
 
 
-def _sizes(found: Answer, out: Console) -> None:
+def _sizes(found: ClusterAnswer, out: Console) -> None:
     table = make_table("an incident loses", "median", "p90", "p99")
     losses = found.losses
     table.add_row("entries", *(numbers.in_full(size.value) for size in losses.in_entries.values()))
@@ -109,7 +109,7 @@ def _sizes(found: Answer, out: Console) -> None:
         out.print(f"Too few incidents were drawn to tell how large {names} may be at most.", soft_wrap=True)
 
 
-def _at_least(found: Answer) -> str:
+def _at_least(found: ClusterAnswer) -> str:
     """Returns how often each size or more is lost, without sizes that are reached as often as ten times as much. Rates
     of rarely drawn sizes are upper bounds."""
     rates = {size: rate for size, rate in found.losses.at_least.items() if rate.value > 0.0}
@@ -127,7 +127,7 @@ def _at_least(found: Answer) -> str:
     return "; ".join(f"{size} {between}" for size, between in said.items())
 
 
-def _availability(found: Answer, out: Console) -> None:
+def _availability(found: ClusterAnswer, out: Console) -> None:
     available = found.availability
     for verb, state in (("read", available.reading), ("closed", available.closing)):
         if state and state.part > 0.0:
@@ -178,7 +178,7 @@ def _unavailable(verb: str, state: Unavailable) -> str:
     return f"Ledgers that cannot be {verb}, as nodes do not answer: {many}."
 
 
-def _small_print(found: Sequence[Answer], confidence: float, out: Console) -> None:
+def _small_print(found: Sequence[ClusterAnswer], confidence: float, out: Console) -> None:
     figures = [figure for each in found for figure in (each.losses.p_any, each.losses.incidents, each.losses.entries)]
     methods = dict.fromkeys(figure.method for figure in figures)
     assumed = {

@@ -6,32 +6,39 @@ from pathlib import Path
 
 from quorisk.analysis.decision import frames
 from quorisk.analysis.decision.advice import recommend
-from quorisk.analysis.decision.designs import designs, measure_of
+from quorisk.analysis.decision.designs import measure_of, ranked_designs
 from quorisk.analysis.statistics.sequential import simultaneous
-from quorisk.plots.comment import Sweep, comment
+from quorisk.plots.comment import JudgedDesigns, comment
 from quorisk.plots.ranking import ranking_figure
 from quorisk.plots.style import save
 from quorisk.say import choose, text
 from quorisk.sparkjobs import files
 
 
-def write(
-    path: Path, after: Sweep, sentences: Sequence[str], before: Sweep | None = None, confidence: float = 0.95
+def write_comment(
+    path: Path,
+    after: JudgedDesigns,
+    sentences: Sequence[str],
+    before: JudgedDesigns | None = None,
+    confidence: float = 0.95,
 ) -> None:
     """Writes the comment to `path`, and the picture beside it, under the same name with the ending .svg."""
     said = comment(after, sentences, before, confidence)
     figure = ranking_figure(after.designs, after.target, measure_of(after.designs[0]), "")
     if figure is not None:
-        files.write(path.with_suffix(".svg"), save(figure, "svg"))
-    files.write(path, said.encode())
+        files.write_in_folder(path.with_suffix(".svg"), save(figure, "svg"))
+    files.write_in_folder(path, said.encode())
 
 
 def write_diff(path: Path, before: Path, after: Path, confidence: float) -> None:
     """Writes the changes between two sweeps; all intervals hold together with `confidence`."""
-    num = max(len(designs(choose.of(frames.load(each).frame, text.ANY_LOSS))) for each in (before, after))
+    num = max(
+        len(ranked_designs(choose.rows_of(frames.load_sweep(each).frame, text.ANY_LOSS))) for each in (before, after)
+    )
     surer = simultaneous(confidence, 2 * num)
-    old, new = (choose.of(frames.load(each, surer).frame, text.ANY_LOSS) for each in (before, after))
+    old, new = (choose.rows_of(frames.load_sweep(each, surer).frame, text.ANY_LOSS) for each in (before, after))
     sides = [
-        Sweep(designs(rows), float(rows["target"].iloc[0]) if "target" in rows else math.inf) for rows in (old, new)
+        JudgedDesigns(ranked_designs(rows), float(rows["target"].iloc[0]) if "target" in rows else math.inf)
+        for rows in (old, new)
     ]
-    write(path, sides[1], recommend(new).sentences, sides[0], confidence)
+    write_comment(path, sides[1], recommend(new).sentences, sides[0], confidence)

@@ -9,12 +9,12 @@ from rich.table import Table
 from quorisk.analysis.compare.compare import Result
 from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.analysis.statistics.estimator import Estimator
-from quorisk.analysis.statistics.paired import Comparison
-from quorisk.command.show import assumed, make_table, probability, warn
+from quorisk.analysis.statistics.paired import PairedComparison
+from quorisk.command.show import assumption_sentences, make_table, probability_text, warn
 from quorisk.say import numbers
 
 
-def compare(result: Result, out: Console) -> None:
+def print_comparison(result: Result, out: Console) -> None:
     """Prints a comparison: a table for any data loss, and for each invariant that broke, unless it alone is that."""
     data_loss = [pair.events[DATA_LOSS] for pair in result.pairs]
     for event in result.pairs[0].events:
@@ -41,7 +41,7 @@ def compare(result: Result, out: Console) -> None:
             " If p is small although the interval of the difference contains 0, both are right: the test only asks "
             "whether they differ, while the interval also says by how much, and is wider for it."
         )
-    out.print(" ".join([note, test, *assumed(result.assumptions)]), style="dim", soft_wrap=True)
+    out.print(" ".join([note, test, *assumption_sentences(result.assumptions)]), style="dim", soft_wrap=True)
 
 
 def _alone(result: Result) -> str:
@@ -71,7 +71,7 @@ def _in_small_cases(result: Result) -> str:
     )
 
 
-def _is_between(each: Comparison, result: Result) -> bool:
+def _is_between(each: PairedComparison, result: Result) -> bool:
     """Whether the test says that two differ, and the interval leaves it open."""
     return each.paired and each.p_adjusted < 1 - result.confidence and each.difference_low <= 0 <= each.difference_high
 
@@ -100,12 +100,12 @@ def _probability(p: float, label: str, event: str, result: Result) -> str:
     if _never(label, event, result):
         return "0"
     if event == DATA_LOSS and label in result.alone:
-        return probability(result.alone[label].risk)
+        return probability_text(result.alone[label].risk)
     high = Estimator(result.confidence).interval(0, result.runs, result.cut_off[label])[1]
     return numbers.plain(p) if p else numbers.bound(high, numbers.plain)
 
 
-def _ratio(each: Comparison, never: bool, baseline_never: bool) -> str:
+def _ratio(each: PairedComparison, never: bool, baseline_never: bool) -> str:
     """Returns the ratio with its interval; where a 0 is proved, a word or "0" instead."""
     if baseline_never:
         return "" if never else "baseline never"
@@ -116,7 +116,7 @@ def _ratio(each: Comparison, never: bool, baseline_never: bool) -> str:
     return value + numbers.span(each.ratio_low, most)
 
 
-def _cells(each: Comparison, ratio: str) -> list[str]:
+def _cells(each: PairedComparison, ratio: str) -> list[str]:
     """Returns difference, ratio and p-value. Where no run differed, or two estimates do not, the difference is an upper
     bound, never a 0. Estimates have no p-value."""
     low, high = each.difference_low, each.difference_high

@@ -32,7 +32,7 @@ _NARROWEST = 14
 """The least width of the column of designs, in characters, if a name is as long."""
 
 
-def recommend(
+def print_recommendation(
     advice: Advice,
     experiment: Experiment,
     more: Sequence[str] = _MORE,
@@ -188,7 +188,7 @@ def _losses(design: Design) -> str:
     return numbers.plain(worst["p"]) if worst["losses"] else f"< {numbers.plain(numbers.above(worst['high']))}"
 
 
-def diff(found: Diff, invariant: str) -> None:
+def print_diff(found: Diff, invariant: str) -> None:
     """Prints the comparison of two sweeps: configurations that differ first, by the size of the difference."""
     out = console()
     changes = sorted(found.changes, key=lambda each: (each.verdict == NOT_SHOWN, -abs(each.difference)))

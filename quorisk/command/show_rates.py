@@ -7,7 +7,7 @@ from rich.markup import escape
 
 from quorisk.analysis.experiment import known
 from quorisk.analysis.experiment.known import Stated
-from quorisk.analysis.rates.answer import Answer, of_drives
+from quorisk.analysis.rates.answer import RatesAnswer, of_drives
 from quorisk.analysis.rates.findings import Finding
 from quorisk.analysis.rates.fleet import Fleet
 from quorisk.command import show
@@ -19,7 +19,7 @@ _LEAST_SHARE = 1e-4
 """Least probability that is printed in percent."""
 
 
-def rates(answer: Answer, out: Console) -> None:
+def print_rates(answer: RatesAnswer, out: Console) -> None:
     """Prints the findings on each key and on drives' models, and all oddities in the data."""
     if answer.fleet and answer.fleet.groups:
         _models(answer.fleet, out)
@@ -40,7 +40,7 @@ def rates(answer: Answer, out: Console) -> None:
         out.print(escape(line), style="yellow", soft_wrap=True)
 
 
-def odd(answer: Answer) -> Iterator[str]:
+def odd(answer: RatesAnswer) -> Iterator[str]:
     """Yields a line for each kind of oddity in the data."""
     for odd, seen in answer.oddities.items():
         yield f"{odd.what}: {seen.times:,}, {odd.done}{f' (first: {seen.where})' if seen.where else ''}"

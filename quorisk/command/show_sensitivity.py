@@ -5,7 +5,7 @@ import math
 from rich.console import Console
 from rich.markup import escape
 
-from quorisk.analysis.decision.depends import Yearly
+from quorisk.analysis.decision.depends import YearlyElasticities
 from quorisk.analysis.rates.elasticities import LIFETIME
 from quorisk.analysis.rates.sensitivity import UNKNOWN, Sensitivity
 from quorisk.command import show, show_year
@@ -24,9 +24,9 @@ _MOST_ROWS = 12
 """The most rows of a table: figures that matter less are counted in a line."""
 
 
-def sensitivity(found: Sensitivity | Yearly, out: Console) -> None:
+def print_sensitivity(found: Sensitivity | YearlyElasticities, out: Console) -> None:
     """Prints the dependence of one design's losses on its figures."""
-    if isinstance(found, Yearly):
+    if isinstance(found, YearlyElasticities):
         _year(found, out)
         return
     out.print(escape(f"P(loss) {_risk(found)}; {found.method}"), soft_wrap=True)
@@ -38,12 +38,12 @@ def sensitivity(found: Sensitivity | Yearly, out: Console) -> None:
         _table(found.values, found.elasticities, found.intervals, "run.time_unit" in found.parameters, out)
         _words(found.elasticities, out)
         _losing_run(found, out)
-    for sentence in show.assumed(found.assumptions):
+    for sentence in show.assumption_sentences(found.assumptions):
         out.print(escape(sentence), style="dim", soft_wrap=True)
 
 
-def _year(found: Yearly, out: Console) -> None:
-    show_year.first(found.whole, out)
+def _year(found: YearlyElasticities, out: Console) -> None:
+    show_year.print_p_any(found.whole, out)
     physical = any("run.time_unit" in each.parameters for each in found.scenarios.values())
     _table(found.values, found.elasticities, {}, physical, out)
     _words(found.elasticities, out)
@@ -104,7 +104,7 @@ def _value(key: str, value: float, physical: bool) -> str:
 
 
 def _words(of: dict[str, float | None], out: Console) -> None:
-    for sentence in elasticities.sentences(of):
+    for sentence in elasticities.elasticity_sentences(of):
         out.print(escape(sentence), soft_wrap=True)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from rich.console import Console
 from rich.markup import escape
 
-from quorisk.analysis.cluster.figures import Figure
+from quorisk.analysis.cluster.figures import YearFigure
 from quorisk.analysis.decision.whole import Whole
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.statistics.yearly import FATES, Ends, disagree
@@ -15,14 +15,14 @@ from quorisk.say import numbers, text
 from quorisk.say.quantities import YEAR_S, say_time
 
 
-def headline(p: Figure, incidents: Figure, out: Console) -> None:
+def headline(p: YearFigure, incidents: YearFigure, out: Console) -> None:
     """Prints P(any loss in a year), its interval, how often that is, and the method."""
     between = f", once in {say_time(YEAR_S / incidents.value)}" if incidents.value else ""
     ends = "" if p.low == p.high else f" {numbers.span(p.low, p.high)}"
     out.print(escape(f"P(any loss in a year) {_p(p)}{ends}{between}; {p.method}"), style="bold", soft_wrap=True)
 
 
-def first(found: Whole, out: Console) -> None:
+def print_p_any(found: Whole, out: Console) -> None:
     """Prints P(any loss in a year), which every verb prints first."""
     headline(found.p_any, found.incidents, out)
     either = [numbers.plain(found.either[fates]) for fates in FATES if found.either]
@@ -34,9 +34,9 @@ def first(found: Whole, out: Console) -> None:
         )
 
 
-def year(found: Whole, experiment: Experiment, out: Console) -> None:
+def print_year(found: Whole, experiment: Experiment, out: Console) -> None:
     """Prints the losses of a design in a year, their causes, and the simplifications of its scenarios."""
-    first(found, out)
+    print_p_any(found, out)
     lost = found.entries
     what = "entries" if experiment.clusters else "objects, counted one by one"
     if lost.value:
@@ -97,7 +97,7 @@ def variants(found: Mapping[str, Whole], out: Console) -> None:
     )
 
 
-def disagreement(found: Mapping[str, tuple[Figure, Figure]], out: Console) -> None:
+def disagreement(found: Mapping[str, tuple[YearFigure, YearFigure]], out: Console) -> None:
     """Prints two designs of which the first loses anything less often in a year, and the second loses less, if there
     are any; of each design are given P(any loss in a year) and the losses."""
     ends = {name: (Ends(*p_any[:3]), Ends(*losses[:3])) for name, (p_any, losses) in found.items()}
@@ -111,9 +111,9 @@ def disagreement(found: Mapping[str, tuple[Figure, Figure]], out: Console) -> No
         out.print(f"P(any loss) and losses a year disagree on {numbers.counted(len(pairs) - 1, 'other pair')} as well.")
 
 
-def likeliest(found: Whole, experiment: Experiment, is_shown: bool, out: Console) -> None:
+def print_losses_and_cause(found: Whole, experiment: Experiment, is_shown: bool, out: Console) -> None:
     """Prints the losses of a design in a year, their likeliest cause, and which part of that is shown, if any."""
-    first(found, out)
+    print_p_any(found, out)
     total = math.fsum(found.by_cause.values())
     if not total:
         return
@@ -124,5 +124,5 @@ def likeliest(found: Whole, experiment: Experiment, is_shown: bool, out: Console
     out.print(f"The likeliest incident ({share} of them): {text.cause(cause)}.{how}")
 
 
-def _p(p: Figure) -> str:
+def _p(p: YearFigure) -> str:
     return numbers.plain(p.value) if p.value else numbers.bound(p.high, numbers.plain)

@@ -31,7 +31,7 @@ def exact_probability(model, params, invariant):
 
 
 def test_the_known_answers_are_exact():
-    experiment = config.build(PROTOCOL, "protocol")
+    experiment = config.build_experiment(PROTOCOL, "protocol")
     point = experiment.points[0].point
     assert (point.message_loss, set(point.rates.values())) == (0.0, {1.0})
     params = experiment.model.make_params(point.values)

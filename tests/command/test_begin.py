@@ -13,7 +13,7 @@ OPTIONS = {
     "--retention": "3 days",
     "--quorums": "E 3, WQ 3, AQ 2",
 }
-FILLED = starters.filled("bookkeeper", starters.Answers(*OPTIONS.values()))
+FILLED = starters.filled_template("bookkeeper", starters.OperatorAnswers(*OPTIONS.values()))
 
 
 def options(**changed):
@@ -136,4 +136,4 @@ def test_a_terminal_without_an_answer_gets_the_file_to_fill_in(quorisk, asked, t
         asked(*answers)
         path = tmp_path / f"{protocol}.toml"
         assert quorisk("init", protocol, "--out", str(path))[0] == 0
-        assert path.read_text("utf-8") == starters.text(protocol)
+        assert path.read_text("utf-8") == starters.starter_text(protocol)

@@ -163,11 +163,11 @@ def test_a_small_p_beside_an_interval_that_holds_0_is_explained(file):
     plan = compare.vary(lambda *more: config.load(Path(file), ["runs=1000", *more]), ["max_crashes=1,2"])
     result = compare.compare(plan, num_cores())
     out = Console(width=200, record=True)
-    show_compare.compare(result, out)
+    show_compare.print_comparison(result, out)
     assert "both are right" not in out.export_text()
-    seen = paired.Table(0, 6, 0, 994)
-    events = dict.fromkeys(result.pairs[0].events, paired.compare([paired.Counts(seen, seen, seen)], 0.95)[0])
-    show_compare.compare(result._replace(pairs=[result.pairs[0]._replace(events=events)]), out)
+    seen = paired.PairTable(0, 6, 0, 994)
+    events = dict.fromkeys(result.pairs[0].events, paired.compare_pairs([paired.PairTables(seen, seen, seen)], 0.95)[0])
+    show_compare.print_comparison(result._replace(pairs=[result.pairs[0]._replace(events=events)]), out)
     assert "both are right" in out.export_text()
 
 
@@ -214,9 +214,9 @@ def test_a_profile_can_be_set_on_the_command_line_and_a_sweep_s_folder_keeps_it(
     assert experiment.points[0].point.rates["broker_crash"] == 2.5
     out = tmp_path / "out"
     out.mkdir()
-    folder.keep(out, experiment, folder.as_run(experiment))
+    folder.keep_experiment(out, experiment, folder.as_run(experiment))
     (tmp_path / "profiles" / "shaky.toml").unlink()
-    assert provenance.load(out).points == experiment.points
+    assert provenance.experiment_of_folder(out).points == experiment.points
     with pytest.raises(ConfigError, match='profile = "steady": one of '):
         config.load(tmp_path / "small.toml", ["profile=shaky", "profile=steady"])
 
@@ -229,9 +229,9 @@ def test_a_sweep_s_folder_keeps_what_a_built_in_profile_says_is_known(tmp_path, 
     (built_in / "shaky.toml").write_text(PROFILE.replace("value = 2.5", "value = 2.5\nerror_factor = 3"))
     (tmp_path / "small.toml").write_text(f'profile = "shaky"\n{SMALL_FILE}')
     experiment = config.load(tmp_path / "small.toml")
-    folder.keep(out, experiment, folder.as_run(experiment))
+    folder.keep_experiment(out, experiment, folder.as_run(experiment))
     (built_in / "shaky.toml").write_text(PROFILE)
-    assert provenance.load(out).known == experiment.known != {}
+    assert provenance.experiment_of_folder(out).known == experiment.known != {}
 
 
 def test_a_sweep_s_folder_keeps_measured_latencies_unless_they_lie_elsewhere(tmp_path):
@@ -243,9 +243,11 @@ def test_a_sweep_s_folder_keeps_measured_latencies_unless_they_lie_elsewhere(tmp
     path.write_text(f'{text}{sizes}[latency]\nreplica = {{ csv = "ms.csv" }}\n')
     experiment = config.load(path)
     folder.check_can_hold(out, experiment, False)
-    folder.keep(out, experiment, folder.as_run(experiment))
+    folder.keep_experiment(out, experiment, folder.as_run(experiment))
     (tmp_path / "ms.csv").rename(tmp_path.parent / "ms.csv")
-    assert provenance.load(out).tables["latency"].replica.sorted_ms.tolist() == [1.5] * 100 + [2.5] * 100
+    assert (
+        provenance.experiment_of_folder(out).tables["latency"].replica.sorted_ms.tolist() == [1.5] * 100 + [2.5] * 100
+    )
     path.write_text(path.read_text().replace("ms.csv", "../ms.csv"))
     with pytest.raises(ConfigError, match=r"small\.toml: \.\./ms\.csv: a sweep keeps a copy of it; put it beside"):
         folder.check_can_hold(out, config.load(path), False)
@@ -255,11 +257,11 @@ def test_seconds_come_back_with_results(tmp_path):
     made = table([3, 4], model__keys=[1, 2])
     write(made, tmp_path / "results.parquet")
     rows = schema.read_rows(tmp_path / "results.parquet").to_pylist()
-    assert frames.load(tmp_path).frame["wall_s"].isna().all()
+    assert frames.load_sweep(tmp_path).frame["wall_s"].isna().all()
     (tmp_path / "tasks").mkdir()
     folder.append(tmp_path / "tasks", [row | {"wall_s": 1.5, "attempt": 0, "host": "h"} for row in rows[:1]])
     folder.append(tmp_path / "tasks", [row | {"wall_s": 2.0, "attempt": 0, "host": "h"} for row in rows])
-    seconds = frames.load(tmp_path).frame.groupby("model.keys")["wall_s"].first()
+    seconds = frames.load_sweep(tmp_path).frame.groupby("model.keys")["wall_s"].first()
     assert seconds.to_dict() == {1: 3.5, 2: 2.0}
 
 
@@ -329,12 +331,15 @@ def test_what_overrode_the_file_of_another_sweep_does_not_override_its_copy(tmp_
     for where in (first, out):
         where.mkdir()
     experiment = config.load(tmp_path / "small.toml", ["run.confidence=0.5"])
-    folder.keep(first, experiment, folder.as_run(experiment))
-    copy.write_text(provenance.text(first))
+    folder.keep_experiment(first, experiment, folder.as_run(experiment))
+    copy.write_text(provenance.experiment_text(first))
     for overrides in ([], ["run.seed=3"]):
         experiment = config.load(copy, overrides)
-        folder.keep(out, experiment, folder.as_run(experiment))
-        assert (provenance.load(out).run, provenance.load(out).run.confidence) == (experiment.run, 0.95)
+        folder.keep_experiment(out, experiment, folder.as_run(experiment))
+        assert (provenance.experiment_of_folder(out).run, provenance.experiment_of_folder(out).run.confidence) == (
+            experiment.run,
+            0.95,
+        )
 
 
 @pytest.mark.parametrize("last", ["", "\n"])
@@ -357,14 +362,14 @@ def test_results_that_another_process_left_just_before_are_not_overwritten(tmp_p
 
     def meanwhile(*_):
         write(table([3], model__keys=[1]), out / "results.parquet")
-        folder.keep(out, other, folder.as_run(other))
+        folder.keep_experiment(out, other, folder.as_run(other))
         return {}
 
     out.mkdir()
-    monkeypatch.setattr(spark_conf, "checked", meanwhile)
+    monkeypatch.setattr(spark_conf, "checked_settings", meanwhile)
     with pytest.raises(ConfigError, match=r"holds results of another experiment: run\.seed is 9 there and 0 here"):
         sweep.sweep(config.load(path), out, sweep.Options(), Console())
-    assert provenance.load(out).run.seed == 9
+    assert provenance.experiment_of_folder(out).run.seed == 9
 
 
 def test_what_takes_minutes_says_now_and_then_in_a_log_how_far_it_is(capsys):

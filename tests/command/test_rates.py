@@ -38,7 +38,7 @@ def test_drive_statistics_become_a_profile_that_experiments_read(quorisk, data):
     assert figure["low_95"] < figure["low"] < figure["value"] < figure["high"] < figure["high_95"]
     assert figure["default"]["low"] < figure["default"]["value"] < figure["default"]["high"]
     assert (found["profile"], found["based_on"], found["told"]) == ("profiles/ours.toml", "bookkeeper_ssd", [])
-    experiment = config.build(_document(), "x.toml")
+    experiment = config.build_experiment(_document(), "x.toml")
     assert experiment.known["rates.bookie_is_lost"] == pytest.approx(Gamma(1, 9 * 31 * 86_400))
     assert experiment.points[0].point.rates["bookie_is_lost"] == pytest.approx(figure["value"], rel=5e-3)
 

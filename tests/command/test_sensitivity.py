@@ -135,13 +135,13 @@ def test_without_a_loss_there_is_nothing_to_depend_on(ask):
     ],
 )
 def test_elasticities_in_words(key, elasticity, said):
-    assert elasticities.sentence(key, elasticity) == said
+    assert elasticities.elasticity_sentence(key, elasticity) == said
 
 
 def test_what_matters_least_is_said_in_one_sentence():
-    said = elasticities.sentences({"rates.a": 3.0, "rates.b": 0.01, "rates.c": -0.02})
+    said = elasticities.elasticity_sentences({"rates.a": 3.0, "rates.b": 0.01, "rates.c": -0.02})
     assert said == [
         "Losses grow with the cube of rates.a.",
         "No other changes them by more than 2% when it is twice as high.",
     ]
-    assert elasticities.sentences({"rates.a": 0.0}) == ["No rate changes them when it is twice as high."]
+    assert elasticities.elasticity_sentences({"rates.a": 0.0}) == ["No rate changes them when it is twice as high."]

@@ -58,7 +58,7 @@ def test_a_saved_trace_is_replayed(quorisk, tmp_path):
 @pytest.mark.parametrize("form", formats.FORMATS)
 def test_the_command_prints_or_writes_every_format(quorisk, tmp_path, form):
     file, written = str(CONFIGS / "kip101.toml"), tmp_path / "written"
-    expected = formats.FORMATS[form](showcase("kip101"), trace.replay(showcase("kip101")))
+    expected = formats.FORMATS[form](showcase("kip101"), trace.replay_in_words(showcase("kip101")))
     asked = ("trace", file, "--invariant", "StrongIsr", "--format", form)
     assert quorisk(*asked) == (0, expected, "")
     code, out, _ = quorisk(*asked, "--out", str(written))

@@ -155,7 +155,7 @@ def test_bench_as_json_and_text(quorisk, monkeypatch):
 
 def test_run_hands_its_grid_to_spark(quorisk, file, monkeypatch):
     calls: list[tuple] = []
-    came = sweep.Summary(2, 10_000, 3, {"runs": 2})
+    came = sweep.SweepSummary(2, 10_000, 3, {"runs": 2})
 
     def record(*arguments):
         calls.append(arguments)

@@ -6,9 +6,9 @@ Of what is lost by nodes that are lost at once, `p_of` says how likely it is, of
 from itertools import combinations
 from math import comb, expm1, isnan
 
-from quorisk.kernels.cluster.bounds import INCIDENTS, Bounds
+from quorisk.kernels.cluster.bounds import INCIDENTS, ShareBounds
 from quorisk.kernels.cluster.setting import SINGLES, Cluster
-from quorisk.kernels.cluster.shares import SHARE, draw
+from quorisk.kernels.cluster.shares import SHARE, draw_shares
 from quorisk.kernels.cluster.solved import Solver
 from quorisk.kernels.cluster.strata import Row, Strata
 from quorisk.kernels.cluster.ticks import ANYWHERE, Tick
@@ -58,9 +58,9 @@ def p_of(cluster: Cluster, dead: int, draws: int = 0) -> float:
     if not draws:
         assert not isnan(value)
         return value
-    bound, by_groups = Bounds(cluster, INCIDENTS).of([], now)
+    bound, by_groups = ShareBounds(cluster, INCIDENTS).of([], now)
     strata = Strata((now,), (), (Row(1.0, bound, (), 0, by_groups, value),), 0.0, 0.0)
-    found = draw(cluster, strata, INCIDENTS, not isnan(value), draws, 1, 3)
+    found = draw_shares(cluster, strata, INCIDENTS, not isnan(value), draws, 1, 3)
     return found.whole * float(found.sums[SHARE]) / draws
 
 

@@ -101,8 +101,8 @@ def mean_time_to_loss(copies: int, repair: str, mttf: float, needed: int = 1, **
     # the unit of time is a copy's mean time to failure, in which rates have few digits
     rates = {"copy_fails": 1.0} | {name: round(mttf / mean, 6) for name, mean in mean_times.items()}
     point = Point({"copies": copies, "needed": needed, "repair": repair}, rates, 0.0, 100_000, math.inf)
-    found = chain.build(at_rest.MODEL, point, MEMORY)
-    return mttf * answers.solve(found, absorption.components(found), at_rest.MODEL, (), ()).expected_time
+    found = chain.build_chain(at_rest.MODEL, point, MEMORY)
+    return mttf * answers.solve_chain(found, absorption.components(found), at_rest.MODEL, (), ()).expected_time
 
 
 def ours(row: Mttdl) -> float:

@@ -106,7 +106,7 @@ def stepped(model):
 
 
 def headed(model):
-    return method.known(model, point(), RUN, 1 << 20)
+    return method.known_head(model, point(), RUN, 1 << 20)
 
 
 RUN = RunSettings(
@@ -222,11 +222,11 @@ def test_a_head_that_the_pilot_contradicts_is_no_answer():
     sums = [0] * num_columns(model)
     sums[COMPLETED], sums[LOST] = 13_167, 3_217  # as they are
     with pytest.raises(ModelError, match=r"forget, alike or widths: 3,217 of 16,384 runs lost data, and by the solved"):
-        method.solve(where, point(), RUN, named_tally(model, sums), MEMORY)
+        method.solve_and_sample(where, point(), RUN, named_tally(model, sums), MEMORY)
 
 
 def test_counts_that_a_head_allows_contradict_nothing():
-    part = rare.Part(1e-4, 1e-3, 0.0, 5, True)
+    part = rare.LossPart(1e-4, 1e-3, 0.0, 5, True)
     assert part.agrees(13, 131_072, 0)
     assert part.agrees(144, 131_072, 0)
     assert not part.agrees(400, 131_072, 0)

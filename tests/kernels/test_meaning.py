@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from quorisk.analysis.exact.exact import exact
-from quorisk.analysis.experiment.config import build
+from quorisk.analysis.experiment.config import build_experiment
 from quorisk.kernels.engines import numba_engine, points
 from quorisk.kernels.engines.job import RECORD, Job
 from quorisk.kernels.engines.rerun import rerun
@@ -31,7 +31,7 @@ def test_a_run_means_the_same_wherever_it_is_made(name):
 
     tables = tables_of(model, registry.cases(name).small)
     tables["faults"]["message_loss"] = loss
-    solved = exact(build({"protocol": name, **tables}, name), 4 << 30)
+    solved = exact(build_experiment({"protocol": name, **tables}, name), 4 << 30)
     counts = np.bincount(records[:, RECORD.index("outcome")], minlength=len(OUTCOMES))
     for outcome, count in zip(OUTCOMES, counts.tolist(), strict=True):
         p = min(solved.outcomes.get(outcome, 0.0), 1.0)

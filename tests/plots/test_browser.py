@@ -15,13 +15,13 @@ import pytest
 from playwright.sync_api import Page, sync_playwright
 
 from quorisk.analysis.decision import verdict
-from quorisk.analysis.decision.designs import designs
+from quorisk.analysis.decision.designs import ranked_designs
 from quorisk.analysis.decision.doubt import Doubt
-from quorisk.analysis.statistics.uncertainty import Design as Known
+from quorisk.analysis.statistics.uncertainty import DrawnLosses
 from quorisk.plots import canvas
 from quorisk.plots.figures import figures
 from quorisk.plots.ranking import ranking_figure
-from quorisk.plots.report import RANKING, Counterexample, Picture, Provenance, report
+from quorisk.plots.report import RANKING, LosingTrace, Picture, Provenance, report
 from quorisk.plots.style import save
 from quorisk.say import choose, numbers
 from tests.plots.tables import HOSTILE, sweep
@@ -46,14 +46,14 @@ def write(path: Path, word: str) -> Path:
     """Writes a report with all its parts, in which `word` stands where words can."""
     given = sweep([0, 30, 4, 200, 0, 0, 1, 999], **GRID, **{f"model__{word}": [word]})
     pictures = []
-    found = designs(choose.of(given.frame, "data loss"))
+    found = ranked_designs(choose.rows_of(given.frame, "data loss"))
     drawn = [(RANKING, ranking_figure(found, 0.01, "P(data loss)", "")), *figures(given.frame)]
     for name, figure in drawn:
         assert figure is not None
         svg = canvas.without_caption(save(figure, "svg"), figure)
         pictures.append(Picture(canvas.title_of(figure), canvas.caption_of(figure), svg, name))
     provenance = Provenance(f"quorisk run {word}", word * 40, [word])
-    html = report(given.frame.assign(target=0.01), pictures, provenance, Counterexample(SVG, word, word * 20))
+    html = report(given.frame.assign(target=0.01), pictures, provenance, LosingTrace(SVG, word, word * 20))
     path.write_bytes(html.encode())
     return path
 
@@ -369,7 +369,7 @@ def same_choices(decision, rows):
     seen = set()
     for target, p99_ms in itertools.product([0.03, 0.06, 0.1, 0.4, 1.0], [13.0, 25.0, 60.0]):
         given = rows.assign(target=target, wants_write_p99_ms=p99_ms)
-        found = designs(choose.of(given, "data loss"))
+        found = ranked_designs(choose.rows_of(given, "data loss"))
         drag(decision, "target", math.log10(target))
         drag(decision, "p99", math.log10(p99_ms))
         expected = verdict.choice(found, target)
@@ -405,8 +405,8 @@ def test_other_rates_move_what_a_cluster_loses_and_not_what_failovers_add(tab, t
     figures = {"any_loss": 0.02, "entries": 50.0, "incidents": 0.02}
     ends = {f"{name}{end}": value for name, value in figures.items() for end in ("", "_low", "_high")}
     rows = rows.assign(incident_p50=3.0, incident_p99=9.0, incident_p99_high=9.0, **ends)
-    found = designs(choose.of(rows, "data loss"))
-    known = Known(np.ones(1), 1.0, 0.5, 2.0, 1.0, 1, {"cluster.node_loss": 2.0}, {"cluster.node_loss": 1.0}, 0.0)
+    found = ranked_designs(choose.rows_of(rows, "data loss"))
+    known = DrawnLosses(np.ones(1), 1.0, 0.5, 2.0, 1.0, 1, {"cluster.node_loss": 2.0}, {"cluster.node_loss": 1.0}, 0.0)
     sure = Doubt({each.settings: known for each in found}, {}, {}, None, {})
     path = tmp_path / "cluster.html"
     path.write_text(report(rows, [], Provenance("", "", []), sure=sure), "utf-8")

@@ -6,14 +6,14 @@ import pytest
 
 from quorisk.analysis.decision import years
 from quorisk.analysis.decision.advice import recommend
-from quorisk.analysis.decision.designs import designs
+from quorisk.analysis.decision.designs import ranked_designs
 from quorisk.plots import canvas
-from quorisk.plots.budget import NO_FAULT, budget_figure, by_faults
+from quorisk.plots.budget import NO_FAULT, budget_figure, shares_by_faults
 from quorisk.plots.figures import Wish, figures
 from quorisk.plots.frontier import FRONTIER, LATENCY, PROVED, UPPER_BOUND, frontier_figure
 from quorisk.plots.heat_map import heat_map_figure
 from quorisk.plots.loss import loss_figure
-from quorisk.plots.ranking import look, standing
+from quorisk.plots.ranking import mark_style, standing
 from quorisk.say import choose, text
 from tests.plots import tables
 from tests.plots.drawn import all_axes, xy
@@ -41,7 +41,7 @@ def drawn(figure, group):
 
 def test_the_frontier_has_what_no_other_design_beats_in_losses_latency_and_storage():
     given = year()
-    found = {each.settings: each.worst for each in designs(choose.of(given.frame, text.ANY_LOSS))}
+    found = {each.settings: each.worst for each in ranked_designs(choose.rows_of(given.frame, text.ANY_LOSS))}
     figure = frontier_figure(given.frame)
     # WQ 2, AQ 1 lost nothing and stores least; WQ 3, AQ 1 is quicker; WQ 3, AQ 2 no better than either
     best = [found["WQ 3, AQ 1"], found["WQ 2, AQ 1"]]
@@ -53,13 +53,13 @@ def test_the_frontier_has_what_no_other_design_beats_in_losses_latency_and_stora
 
 def test_a_mark_of_the_frontier_looks_as_that_of_the_ranking_figure():
     frame = year(target=3.0).frame
-    found = designs(choose.of(frame, text.ANY_LOSS))
+    found = ranked_designs(choose.rows_of(frame, text.ANY_LOSS))
     assert len({standing(each, 3.0) for each in found}) > 2
     [axes] = all_axes(frontier_figure(frame))
     for each in found:
         at = (each.worst[LATENCY], each.worst["p"] if each.worst["losses"] else each.worst["high"])
         drawn = {line.get_marker() for line in axes.lines if line.get_gid() != FRONTIER and tuple(xy(line)[0]) == at}
-        assert look(each, 3.0).marker in drawn
+        assert mark_style(each, 3.0).marker in drawn
 
 
 def test_a_loss_is_that_of_what_a_scenario_is_about_and_a_cluster_is_named_where_it_helps():
@@ -122,8 +122,8 @@ def test_a_budget_s_bars_have_room_above_a_long_legend():
 
 def test_a_budget_s_shares_are_those_of_the_counts():
     given = year()
-    rows = choose.of(given.frame, text.ANY_LOSS)
-    one = next(each for each in designs(rows) if each.settings == "WQ 2, AQ 2")
+    rows = choose.rows_of(given.frame, text.ANY_LOSS)
+    one = next(each for each in ranked_designs(rows) if each.settings == "WQ 2, AQ 2")
     entry, failover = (part["point_id"] for part in one.worst["parts"])
     met = pd.DataFrame(
         [(entry, ("lost bookie",), 0.03), (entry, ("lost bookie", "lost message"), 0.01), (failover, (), 0.01)],
@@ -131,7 +131,7 @@ def test_a_budget_s_shares_are_those_of_the_counts():
     )
     # 100 a year x 40 / 1000, and 3 x 10 / 1000
     assert one.by_cause == pytest.approx({"entry": 4.0, "failover": 0.03})
-    assert {part.of: part.share for part in by_faults(one, met)} == pytest.approx(
+    assert {part.of: part.share for part in shares_by_faults(one, met)} == pytest.approx(
         {"lost bookie": 3.0 / 4.03, "lost bookie + lost message": 1.0 / 4.03, NO_FAULT: 0.03 / 4.03}
     )
     figure = budget_figure(given.frame, met)
@@ -147,7 +147,7 @@ def test_on_a_cluster_a_budget_is_of_what_incidents_are_put_down_to():
     figures = {f"{name}{end}": 0.03 for name in ("any_loss", "incidents", "entries") for end in ("", "_low", "_high")}
     incident = given["run.scenario"] == "failover"
     given = given.assign(**figures, incident=incident, cluster_at="", by_outages=0.02, by_thin_entries=0.01)
-    one = next(each for each in designs(choose.of(given, text.ANY_LOSS)) if each.settings == "WQ 2, AQ 2")
+    one = next(each for each in ranked_designs(choose.rows_of(given, text.ANY_LOSS)) if each.settings == "WQ 2, AQ 2")
     outages, thin = "outages", text.CAUSES["thin_entries"]
     assert one.by_cause == pytest.approx({outages: 0.02, thin: 0.01, "failover": 0.03})  # 3 x 10 / 1000
     met = pd.DataFrame([(given["point_id"].iloc[0], ("lost bookie",), 0.03)], columns=["point_id", "faults", "p"])
@@ -186,7 +186,7 @@ def test_with_scenarios_figures_are_of_losses_a_year():
     assert [name for name, _ in figures(given.frame)] == [
         "frontier", "budget", "loss_data_loss", "heat_map_data_loss",
     ]  # fmt: skip
-    whole = choose.of(years.of(given.frame), text.ANY_LOSS)
+    whole = choose.rows_of(years.yearly_frame(given.frame), text.ANY_LOSS)
     assert len(whole) == 6
     assert "run.scenario" not in whole
     at = whole[(whole["model.write_quorum"] == 2) & (whole["model.ack_quorum"] == 2)].iloc[0]

@@ -32,7 +32,7 @@ def cells(axes: Axes, gid: str | None) -> list[tuple[float, float]]:
 def test_a_heat_map_has_a_cell_with_its_interval_for_each_configuration():
     given = frame([0, 7, 30, 200], model__keys=[1, 2], model__values=[5, 6])
     axes = heat_map.heat_map(given, ax=Figure().subplots())
-    rows = choose.of(given, "data loss")
+    rows = choose.rows_of(given, "data loss")
     assert cells(axes, heat_map.BOUND) == [(0, 0)]
     assert cells(axes, None) == [(0, 1), (1, 0), (1, 1)]
     said = words(axes)
@@ -50,7 +50,7 @@ def test_a_heat_map_is_the_darker_in_grey_the_higher_the_interval_reaches():
     axes = heat_map.heat_map(given, ax=Figure().subplots())
     shades = [light(cell) for cell in filled(axes)]
     assert shades == sorted(shades, reverse=True)
-    highs = choose.of(given, "data loss")["high"]
+    highs = choose.rows_of(given, "data loss")["high"]
     scale = LogNorm(highs.min(), highs.max())
     expected = [pytest.approx(colormaps["YlOrBr"](scale(high))) for high in highs]
     assert [cell.get_facecolor() for cell in filled(axes)] == expected

@@ -3,7 +3,7 @@
 import pandas as pd
 from matplotlib.container import ErrorbarContainer
 
-from quorisk.analysis.decision.designs import designs
+from quorisk.analysis.decision.designs import ranked_designs
 from quorisk.plots.incidents import sizes_figure
 from quorisk.plots.looks import of_designs
 from quorisk.say import choose, text
@@ -24,8 +24,8 @@ def curves(names):
 
 def test_each_design_has_the_colour_and_the_mark_that_are_its_own_through_a_sweep():
     given = frame(range(1, 13), **QUORUMS).assign(stored=3, survives="", copies=2, on_disk=True, target=0.1)
-    rows = choose.of(given, text.ANY_LOSS)
-    looks, names = of_designs(rows), [each.settings for each in designs(rows)[::-1]]
+    rows = choose.rows_of(given, text.ANY_LOSS)
+    looks, names = of_designs(rows), [each.settings for each in ranked_designs(rows)[::-1]]
     figure = sizes_figure(curves(names), looks)
     assert figure is not None
     containers = [each for each in all_axes(figure)[0].containers if isinstance(each, ErrorbarContainer)]

@@ -8,9 +8,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
-from quorisk.analysis.decision.designs import designs
+from quorisk.analysis.decision.designs import ranked_designs
 from quorisk.analysis.decision.doubt import Doubt
-from quorisk.analysis.statistics.uncertainty import Design as Known
+from quorisk.analysis.statistics.uncertainty import DrawnLosses
 from quorisk.plots import ranking
 from quorisk.say import choose, text
 from tests.plots import tables
@@ -18,7 +18,9 @@ from tests.plots.drawn import all_axes, xy
 
 
 def made(losses, **varied):
-    return designs(choose.of(tables.frame(losses, **varied or {"model__keys": range(len(losses))}), text.ANY_LOSS))
+    return ranked_designs(
+        choose.rows_of(tables.frame(losses, **varied or {"model__keys": range(len(losses))}), text.ANY_LOSS)
+    )
 
 
 def points(figure: Figure, group: str):
@@ -77,7 +79,7 @@ def test_an_estimate_whose_interval_is_wide_stands_beside_its_upper_end(low, not
 
 def test_what_the_rates_allow_is_a_bar_of_its_own():
     found = made([30, 5])
-    known = Known(np.ones(1), 0.03, 0.01, 0.09, 1.0, 1, {}, {}, 0.0)
+    known = DrawnLosses(np.ones(1), 0.03, 0.01, 0.09, 1.0, 1, {}, {}, 0.0)
     sure = Doubt({found[0].settings: known}, {}, {}, None, {})
     figure = ranking.ranking_figure(found, math.inf, "P(data loss)", "", sure)
     assert figure is not None

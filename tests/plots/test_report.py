@@ -13,12 +13,12 @@ from quorisk.analysis.experiment import config
 from quorisk.analysis.results.frame import frame as frame_of
 from quorisk.kernels.protocols import registry
 from quorisk.plots.loss import loss_figure
-from quorisk.plots.report import MOST_DESIGNS, MOST_LINES, Counterexample, Picture, Provenance, report
+from quorisk.plots.report import MOST_DESIGNS, MOST_LINES, LosingTrace, Picture, Provenance, report
 from quorisk.plots.style import save
 from quorisk.say import choose, numbers, text
-from quorisk.say.scope import Scope, Told
+from quorisk.say.scope import ScenarioWords, Scope
 from quorisk.sparkjobs import screen
-from quorisk.sparkjobs.draw import draw
+from quorisk.sparkjobs.draw import draw_report
 from tests.plots.tables import HOSTILE, frame, table
 
 PROVENANCE = Provenance("quorisk run x.toml --out results", "protocol = 1", ["numpy 2"])
@@ -32,7 +32,7 @@ def test_a_report_escapes_whatever_it_is_given():
         given[column] += HOSTILE
     picture = Picture(HOSTILE, HOSTILE, b"<svg/>")
     hostile = Provenance(f"quorisk run '{HOSTILE}'", HOSTILE, [HOSTILE], name=HOSTILE)
-    html = report(given.assign(target=0.1), [picture], hostile, Counterexample(HOSTILE.encode(), HOSTILE, HOSTILE))
+    html = report(given.assign(target=0.1), [picture], hostile, LosingTrace(HOSTILE.encode(), HOSTILE, HOSTILE))
     assert html.count("<script") == html.count("</script") == 1
     assert "<img src=x" not in html
     assert html.count("&lt;/script&gt;&lt;img") > 10
@@ -153,7 +153,7 @@ def test_the_highest_probability_says_if_only_bounds_are_known():
 
 
 def test_of_a_large_grid_those_are_shown_whose_intervals_reach_highest():
-    given = choose.of(frame([0, 30, 0], model__keys=[1, 2, 3]), "data loss")
+    given = choose.rows_of(frame([0, 30, 0], model__keys=[1, 2, 3]), "data loss")
     given.loc[given["point_id"] == "id2", "high"] = 0.5
     assert list(choose.worst(given, 1)["point_id"]) == ["id2"]
     assert list(choose.worst(given, 2)["point_id"]) == ["id1", "id2"]
@@ -192,13 +192,13 @@ def test_a_report_says_whether_time_was_up():
 
 def test_what_a_sweep_draws_says_which_configurations_have_no_runs(tmp_path):
     grid = {"rates": {"broker_crash": [0.5, 1.0, 2.0]}}
-    experiment = config.build(
+    experiment = config.build_experiment(
         {"protocol": "compaction", "model": registry.cases("compaction").small, "grid": grid}, "x.toml"
     )
     part = table([3], rates__broker_crash=[0.5])
     place = part.schema.get_field_index("point_id")
     part = part.set_column(place, part.schema.field(place), [[experiment.points[0].point_id]])
-    draw(part, [experiment], "", tmp_path)
+    draw_report(part, [experiment], "", tmp_path)
     assert "2 configurations without any runs yet" in (tmp_path / "report.html").read_text()
 
 
@@ -256,7 +256,7 @@ def test_a_report_names_the_command_that_settles_what_is_undecided():
 
 def test_a_report_shows_a_counterexample_or_says_why_not():
     lossy, safe = frame([0, 30], **LOST_AT), frame([0, 0], **LOST_AT)
-    html = report(lossy, [], PROVENANCE, counterexample=Counterexample(b"<svg>1</svg>", "Two bookies", "First, a < b."))
+    html = report(lossy, [], PROVENANCE, counterexample=LosingTrace(b"<svg>1</svg>", "Two bookies", "First, a < b."))
     assert b64encode(b"<svg>1</svg>").decode() in html
     assert "Two bookies" in html
     assert "<pre>First, a &lt; b.</pre>" in html
@@ -352,13 +352,13 @@ def test_differences_have_signs_and_their_intervals_hold_them():
 
 
 def test_a_summary_on_screen_ends_before_it_fills_the_screen():
-    table = screen.summary(frame([1] * 50, model__keys=range(50)), 100)
+    table = screen.probability_table(frame([1] * 50, model__keys=range(50)), 100)
     assert table.row_count == screen.MOST_LINES
     assert table.caption == "10 more configurations in results.parquet"
 
 
 def test_a_report_says_what_the_model_leaves_out_and_what_the_year_is_beside_its_recommendation():
-    told = Told("failover", 2000.0, "a broker dies", ("One entry is in flight.",))
+    told = ScenarioWords("failover", 2000.0, "a broker dies", ("One entry is in flight.",))
     scope = Scope(("The metadata store never fails.",), (told,), ("Round trips are independent.",), "ssd: disks")
     given = PROVENANCE._replace(scope=scope, ask="quorisk recommend x.toml --break-even all")
     html = " ".join(report(frame([0, 30], **LOST_AT), [], given).split())

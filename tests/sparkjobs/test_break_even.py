@@ -17,7 +17,7 @@ from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.numba_engine import simulate
 from quorisk.kernels.engines.tally import named_tally
 from quorisk.sparkjobs import folder
-from quorisk.sparkjobs.draw import draw
+from quorisk.sparkjobs.draw import draw_report
 from quorisk.sparkjobs.state import identity
 from quorisk.sparkjobs.sweep import work_of
 from tests.support import FLIPPING_FILE
@@ -40,7 +40,7 @@ def first_page(tmp_path, no_figures):
             for each, sums in zip(experiment.points, found, strict=True)
         ]
         table = pa.Table.from_pylist([row | {"stopped": ["runs"]} for row in rows], schema=schema.SCHEMA)
-        draw(table, [experiment], "", tmp_path, None, within_s)
+        draw_report(table, [experiment], "", tmp_path, None, within_s)
         [page] = re.findall('<ul id="flips">(.*?)</ul>', (tmp_path / "report.html").read_text(), re.DOTALL)
         return [html.unescape(each) for each in re.findall("<li>(.*?)</li>", page)]
 
@@ -72,8 +72,8 @@ def test_what_was_found_is_not_searched_for_again_unless_something_changed(first
         searched.append(given)
         return breakeven_search(*given, **named)
 
-    breakeven_search = breakeven.search
-    monkeypatch.setattr(breakeven, "search", search)
+    breakeven_search = breakeven.find_break_even
+    monkeypatch.setattr(breakeven, "find_break_even", search)
     said = first_page(1000.0)
     for within_s in (1000.0, 2000.0):  # nothing was left for want of time
         assert first_page(within_s) == said

@@ -51,7 +51,7 @@ def load(tmp_path, spark, monkeypatch):
 
 def here(experiment):
     """What `quorisk cluster` says without Spark."""
-    placed = answer.designs(experiment)
+    placed = answer.placed_designs(experiment)
     return json.loads(json.dumps(answer.as_json(answer.answers(placed, answer.effort_of(experiment, 1)))))
 
 
@@ -70,7 +70,7 @@ def test_spark_says_what_is_said_without_it_and_its_years_add_up(load, tmp_path)
     half = {first: tmp_path / f"from_{first}" for first in (0, 300)}
     for first, out in half.items():
         clusters.clusters(load(f"run.first_run={first}", "run.runs=300"), out)
-    clusters.union(list(half.values()), tmp_path / "both")
+    clusters.union_of_years(list(half.values()), tmp_path / "both")
     assert said(tmp_path / "both") == here(experiment)
 
 

@@ -9,7 +9,7 @@ from quorisk.sparkjobs.watch import LOG, log_to
 
 def test_a_file_is_there_whole_or_not_at_all(tmp_path):
     path = tmp_path / "sub" / "file"
-    files.write(path, b"old")
+    files.write_in_folder(path, b"old")
 
     def fails():
         with files.writing(path) as file:
@@ -28,7 +28,7 @@ def test_a_link_is_replaced_and_what_it_led_to_stays(tmp_path):
     inside.parent.mkdir()
     for name in ("file", "file.part"):
         (inside.parent / name).symlink_to(outside)
-    files.write(inside, b"ours")
+    files.write_in_folder(inside, b"ours")
     assert outside.read_text() == "precious"
     assert (inside.read_bytes(), inside.is_symlink()) == (b"ours", False)
 
@@ -37,7 +37,7 @@ def test_a_folder_that_is_a_link_is_not_followed(tmp_path):
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "tasks").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(RunError, match=r"^[^\n]*tasks: is a symbolic link, which is not followed$"):
-        files.write(tmp_path / "tasks" / "file", b"ours")
+        files.write_in_folder(tmp_path / "tasks" / "file", b"ours")
     assert not list((tmp_path / "elsewhere").iterdir())
 
 

@@ -10,15 +10,15 @@ from rich.console import Console
 
 from quorisk.analysis.decision import frames
 from quorisk.analysis.estimate import estimate, method, rare
-from quorisk.analysis.estimate.stopping import estimator_of
+from quorisk.analysis.estimate.stopping import estimator_of_run
 from quorisk.analysis.experiment import config
 from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.analysis.results import heads, schema
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.errors import ConfigError, ModelError, ResultError
 from quorisk.sparkjobs import folder, plan
-from quorisk.sparkjobs.ledger import Counts, Ledger, Stop
-from quorisk.sparkjobs.run import Piece, run_piece
+from quorisk.sparkjobs.ledger import Ledger, LedgerCounts, PointEnd
+from quorisk.sparkjobs.run import TaskPiece, run_piece
 from quorisk.sparkjobs.state import State, identity
 from quorisk.sparkjobs.sweep import Options, sweep, work_of
 from tests.support import SMALL_FILE
@@ -58,7 +58,7 @@ def sampled(experiment, point=1, first_run=None, num_runs=None):
     """The head of a point with runs from its exits, all that are asked for if nothing else is said."""
     run = experiment.run
     job = Job(point, run.first_run if first_run is None else first_run, num_runs or run.runs)
-    done = run_piece(work_of(experiment), Piece(job, MOST), 0)
+    done = run_piece(work_of(experiment), TaskPiece(job, MOST), 0)
     assert done.head
     return done.head
 
@@ -72,13 +72,13 @@ def test_a_task_samples_what_an_estimate_does(load, shallow):
     given = load()
     head, found = sampled(given), alone(given)
     assert found.head
-    assert heads.num_runs(head) == found.head.runs > 0
+    assert heads.runs_from_exits(head) == found.head.runs > 0
     assert (head["exits"], head["cost"]) == (found.head.exits, found.head.cost)
-    known = heads.beyond(head, "data loss")
+    known = heads.terms_of_answer(head, "data loss")
     assert known["inside"] + known["leaves"] * known["exit_losses"] / known["exit_runs"] == found.data_loss.p
     of_losses = {name: found.invariants[name] for name in found.data_loss_invariants}
     for name, risk in {"data loss": found.data_loss, **of_losses}.items():
-        p, low, high, named = heads.answer(head, name, estimator_of(given.run))
+        p, low, high, named = heads.answer(head, name, estimator_of_run(given.run))
         assert (p, low, high, named) == (risk.p, risk.low, risk.high, found.method)
 
 
@@ -86,20 +86,20 @@ def test_a_task_samples_what_an_estimate_does(load, shallow):
 def test_tails_of_one_head_add_up(load, shallow):
     given = load()
     whole = sampled(given, 0)
-    both = heads.merge([sampled(given, 0, 1500, 500), None, sampled(given, 0, 0, 1500)])
+    both = heads.merge_heads([sampled(given, 0, 1500, 500), None, sampled(given, 0, 0, 1500)])
     assert both
     assert both == whole
-    apart = heads.merge([sampled(given, 0, 1500, 500), sampled(given, 0, 0, 1000)])
+    apart = heads.merge_heads([sampled(given, 0, 1500, 500), sampled(given, 0, 0, 1000)])
     assert apart
     assert apart["runs"] == [{"first_run": 0, "num_runs": 1000}, {"first_run": 1500, "num_runs": 500}]
-    assert heads.broken(whole, "data loss") > 0
+    assert heads.runs_broken(whole, "data loss") > 0
 
 
 def test_a_head_that_needs_no_runs_is_told_alike_however_many_transitions_it_might_have_had(load):
     """So topping up, which keeps such heads, writes what asking for all runs at once does."""
     given = load()
     work, job = work_of(given), Job(1, 0, given.run.runs)
-    few, many = (heads.merge([run_piece(work, Piece(job, most), 0).head]) for most in (1 << 17, 1 << 18))
+    few, many = (heads.merge_heads([run_piece(work, TaskPiece(job, most), 0).head]) for most in (1 << 17, 1 << 18))
     assert few
     assert (few["exits"], few) == (0, many)
 
@@ -107,10 +107,10 @@ def test_a_head_that_needs_no_runs_is_told_alike_however_many_transitions_it_mig
 def test_heads_that_are_not_alike_do_not_merge(load, shallow):
     head = sampled(load())
     with pytest.raises(ResultError, match="digest of their heads"):
-        heads.merge([head, sampled(load(), point=2)])
+        heads.merge_heads([head, sampled(load(), point=2)])
     with pytest.raises(ResultError, match="runs from a head's exits, from 0 on, are in two rows"):
-        heads.merge([head, head])
-    assert heads.merge([None, heads.record(load().model, None, MOST)]) is None
+        heads.merge_heads([head, head])
+    assert heads.merge_heads([None, heads.head_record(load().model, None, MOST)]) is None
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_a_sweep_solves_what_it_need_not_sample_and_goes_on_where_it_was(spark, 
     sweep(given, out, Options(), console)
     whole = (out / folder.RESULTS).read_bytes()
     assert agrees(out, given) == [0] * 3
-    frame = frames.load(out).frame
+    frame = frames.load_sweep(out).frame
     assert (frame["runs"] == 2000).all()
     assert (frame["stopped"] == "certain").all()
     last = sorted((out / folder.TASKS).glob("*.parquet"))[-1]
@@ -144,7 +144,7 @@ def test_a_sweep_solves_what_it_need_not_sample_and_goes_on_where_it_was(spark, 
 
 def agrees(out, experiment):
     """Holds a sweep's results against estimates of each point alone; how many runs from exits each point has."""
-    frame, table = frames.load(out).frame, folder.result_rows(out)
+    frame, table = frames.load_sweep(out).frame, folder.result_rows(out)
     for point in range(len(experiment.points)):
         found = alone(experiment, point)
         rows = frame[frame["point_id"] == found.point_id].set_index("invariant")
@@ -152,7 +152,7 @@ def agrees(out, experiment):
             assert list(rows.loc[name, ["p", "low", "high"]]) == [risk.p, risk.low, risk.high]
             assert not rows.loc[name, "data_loss"] or rows.loc[name, "method"] == found.method
         assert set(rows["stopped"]) == {found.stopped}
-    return [heads.num_runs(head) for head in table["head"].to_pylist()]
+    return [heads.runs_from_exits(head) for head in table["head"].to_pylist()]
 
 
 @pytest.mark.sampled(1)
@@ -190,10 +190,10 @@ def test_more_runs_go_on_from_the_same_head_or_have_another(spark, no_figures, l
 def test_heads_of_other_machines_have_to_agree(load):
     ledger = Ledger(load().run, 1, [2000])
     lost = {"name": DATA_LOSS, "inside": 0.0, "leaves": 1e-2, "sampled": True, "broken": 0}
-    head = heads.record(load().model, None, rare.FEWEST_TRANSITIONS)
+    head = heads.head_record(load().model, None, rare.FEWEST_TRANSITIONS)
     head |= {"digest": "d", "exits": 2, "invariants": [lost]}
     ledger.solve(0, head)
-    ledger.add(0, 0, Counts(2000, 0, 0))
+    ledger.add(0, 0, LedgerCounts(2000, 0, 0))
     with pytest.raises(ConfigError, match=r"machines differ.*; start again on one kind of them, in another folder"):
         ledger.solve(0, head | {"digest": "e"})
 
@@ -202,9 +202,9 @@ def test_a_chain_that_is_too_large_is_not_to_be_resumed(load, tmp_path):
     """Resuming would need the same method: it is another folder that takes another one."""
     given = load("run.method=exact")
     state = State(given, tmp_path)
-    done = run_piece(work_of(given), Piece(Job(1, 0, 1), MOST), 0)
+    done = run_piece(work_of(given), TaskPiece(Job(1, 0, 1), MOST), 0)
     with pytest.raises(ConfigError, match=r"'exact': the chain of point 2 .* use auto or count, in another folder$"):
-        state.take([done._replace(head=heads.record(given.model, None, MOST))])
+        state.take([done._replace(head=heads.head_record(given.model, None, MOST))])
 
 
 def test_a_budget_bounds_heads_by_the_cores_that_solve_them_and_the_runs_made_with_them(load, tmp_path, monkeypatch):
@@ -216,7 +216,7 @@ def test_a_budget_bounds_heads_by_the_cores_that_solve_them_and_the_runs_made_wi
     for given, core_s in ((one, 52.0 / 4), (three, 52.0 / 4 * 2 / 3)):
         ledger = State(given, tmp_path, 52.0).ledger
         for point in range(len(given.points)):
-            ledger.add(point, 0, Counts(method.PILOT_RUNS, 0, 0, 1 << 30))
+            ledger.add(point, 0, LedgerCounts(method.PILOT_RUNS, 0, 0, 1 << 30))
         assert set(ledger.unsolved().values()) == {rare.affordable(core_s)}
     run_s = np.array([1e-3, 1e-5])
     [slow, quick] = plan.solving({0: 1 << 17, 1: 1 << 17}, one.run, run_s, 16.0)["num_runs"].to_pylist()
@@ -225,32 +225,32 @@ def test_a_budget_bounds_heads_by_the_cores_that_solve_them_and_the_runs_made_wi
 
 def test_a_point_waits_for_its_head_once_its_pilot_is_done(load):
     run = load("run.method=auto", "run.runs=1_000_000").run
-    no_more = heads.record(load().model, None, rare.FEWEST_TRANSITIONS)
+    no_more = heads.head_record(load().model, None, rare.FEWEST_TRANSITIONS)
     lost = {"name": DATA_LOSS, "inside": 2e-5, "leaves": 0.0, "sampled": False, "broken": 0}
     head = no_more | {"digest": "d", "invariants": [lost]}
     ledger = Ledger(run, 3, [method.PILOT_RUNS] * 3)
     assert [job.num_runs for job in ledger.wanted()] == [method.PILOT_RUNS] * 3
     for point, losses in enumerate((method.ENOUGH_LOSSES, 3, 3)):
-        ledger.add(point, 0, Counts(method.PILOT_RUNS, losses, 0))
+        ledger.add(point, 0, LedgerCounts(method.PILOT_RUNS, losses, 0))
     assert ledger.unsolved() == dict.fromkeys([1, 2], rare.FEWEST_TRANSITIONS)
     hurried = Ledger(run, 1, [method.PILOT_RUNS], largest_head=rare.affordable(1.0))
-    hurried.add(0, 0, Counts(method.PILOT_RUNS, 3, 0))
+    hurried.add(0, 0, LedgerCounts(method.PILOT_RUNS, 3, 0))
     assert hurried.unsolved() == {0: rare.affordable(1.0)}
     assert rare.affordable(1.0) < rare.FEWEST_TRANSITIONS
     assert [(job.point, job.first_run) for job in ledger.wanted()] == [(0, method.PILOT_RUNS)]
     ledger.solve(1, head)
     ledger.solve(2, no_more)
     assert ledger.unsolved() == {}
-    assert ledger.stops()[1] == Stop(method.PILOT_RUNS, "certain", head)
+    assert ledger.stops()[1] == PointEnd(method.PILOT_RUNS, "certain", head)
     assert [job.point for job in ledger.wanted()] == [0, 2]
     again = Ledger(run, 1, [method.PILOT_RUNS])
     again.solve(0, head)  # as rows come from disk, in any order
-    again.add(0, 0, Counts(method.PILOT_RUNS, 0, 0))
+    again.add(0, 0, LedgerCounts(method.PILOT_RUNS, 0, 0))
     assert again.stops() == ledger.stops()[1:2]
     contradicted = Ledger(run, 1, [method.PILOT_RUNS], "outside")
     contradicted.solve(0, head | {"invariants": [lost | {"inside": 1e-3}]})
     with pytest.raises(ModelError, match=r"'outside': forget, .*: 0 of 131,072 runs lost data, .* is 0.001"):
-        contradicted.add(0, 0, Counts(method.PILOT_RUNS, 0, 0))
+        contradicted.add(0, 0, LedgerCounts(method.PILOT_RUNS, 0, 0))
 
 
 @pytest.mark.parametrize(("inside", "enough"), [(0.0, 0.0), (0.0, 1e-2), (0.0, 1e-8), (1.1e-9, 0.0)])
@@ -258,18 +258,18 @@ def test_as_many_runs_start_from_exits_as_a_design_s_year_or_a_number_needs(load
     run = load("run.method=auto", "run.runs=1_000_000").run
     lost = {"name": DATA_LOSS, "inside": inside, "leaves": 1e-2, "sampled": True, "broken": 0}
     most = rare.FEWEST_TRANSITIONS
-    head = heads.record(load().model, None, most) | {"digest": "d", "exits": 1, "invariants": [lost]}
+    head = heads.head_record(load().model, None, most) | {"digest": "d", "exits": 1, "invariants": [lost]}
     wanted = heads.wanted_runs(head, run, enough)
     assert (wanted > run.runs) == (enough == 1e-8 or inside > 0.0)
     ledger = Ledger(run, 1, [method.PILOT_RUNS], enough=[enough])
-    ledger.add(0, 0, Counts(method.PILOT_RUNS, 0, 0))
+    ledger.add(0, 0, LedgerCounts(method.PILOT_RUNS, 0, 0))
     ledger.solve(0, head | {"runs": [{"first_run": 0, "num_runs": 1000}]})
     jobs = ledger.wanted()
     assert (jobs[0].first_run, sum(job.num_runs for job in jobs)) == (1000, wanted - 1000)
     ledger.solve(0, head | {"runs": [{"first_run": 1000, "num_runs": wanted - 1000}]})
     assert ledger.stops()[0][:2] == (method.PILOT_RUNS, "runs")
     assert ledger.stops()[0].tail_runs == wanted
-    low, high = heads.part(head, DATA_LOSS).interval(estimator_of(run), 0, wanted, 0)
+    low, high = heads.part(head, DATA_LOSS).interval(estimator_of_run(run), 0, wanted, 0)
     assert enough == 0.0 or high - low <= enough
     assert inside == 0.0 or high <= 10.0 * low
 

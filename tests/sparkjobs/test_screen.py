@@ -12,7 +12,7 @@ from tests.plots.tables import frame
 
 def shown(width: int) -> list[str]:
     file = io.StringIO()
-    Console(file=file, width=width).print(screen.summary(ROWS, width))
+    Console(file=file, width=width).print(screen.probability_table(ROWS, width))
     return file.getvalue().splitlines()
 
 
@@ -35,7 +35,7 @@ def test_a_wide_screen_shows_all_that_breaks_and_a_narrow_one_says_what_it_leave
 def test_what_follows_for_the_choice_stands_below_the_table():
     file, rows = io.StringIO(), ROWS.assign(target=0.01)
     words = recommend(rows)
-    screen.show(rows, words, Console(file=file, width=70))
+    screen.print_results(rows, words, Console(file=file, width=70))
     lines = [line for line in file.getvalue().splitlines() if line and line[0] not in "┏┃┡│└"]
     assert lines[lines.index(words.headline) :] == [words.headline, *(f"- {each}" for each in words.sentences)]
 

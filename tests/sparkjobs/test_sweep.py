@@ -149,8 +149,8 @@ def test_resuming_runs_what_is_missing(spark, no_figures, load, console, tmp_pat
     whole = (out / folder.RESULTS).read_bytes()
     (out / folder.RESULTS).unlink()
     [file] = (out / folder.TASKS).iterdir()
-    rows = sealed.read(file, sweeps.TASK_SCHEMA)
-    sealed.write(rows.filter(pa.array([i % 3 != 1 for i in range(rows.num_rows)])), file)
+    rows = sealed.read_sealed(file, sweeps.TASK_SCHEMA)
+    sealed.write_sealed(rows.filter(pa.array([i % 3 != 1 for i in range(rows.num_rows)])), file)
     assert sweep(experiment, out, RESUMED, console).runs == 4 * RUNS
     assert (out / folder.RESULTS).read_bytes() == whole
     assert sum(folder.tasks(out)["num_runs"].to_pylist()) == 4 * RUNS
@@ -165,7 +165,7 @@ def test_another_target_is_judged_without_running_again(spark, no_figures, load,
     monkeypatch.setattr("quorisk.sparkjobs.sweep._compute", None)
     sweep(load("run.target=0.99"), out, RESUMED, console)
     assert "2 of 2 designs meet the target" in (out / folder.REPORT).read_text()
-    assert provenance.load(out).run.target == 0.99
+    assert provenance.experiment_of_folder(out).run.target == 0.99
 
 
 @pytest.mark.sampled(1)
@@ -181,7 +181,7 @@ def test_runs_that_are_added_give_what_asking_for_all_at_once_gives(spark, no_fi
     assert sum(folder.tasks(little_by_little)["num_runs"].to_pylist()) >= summary.runs
     if not rule:  # none is made twice
         assert sum(folder.tasks(little_by_little)["num_runs"].to_pylist()) == summary.runs == 8 * RUNS
-    assert provenance.load(little_by_little).run.runs == 2 * RUNS
+    assert provenance.experiment_of_folder(little_by_little).run.runs == 2 * RUNS
 
 
 def test_results_that_are_there_are_not_overwritten(spark, no_figures, load, console, tmp_path):

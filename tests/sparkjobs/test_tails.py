@@ -18,13 +18,13 @@ def ask(tmp_path, monkeypatch):
     path.write_text(
         f'{SMALL_FILE}[variant]\npersist_cursor_before_delete = false\n[run]\nmethod = "head"\nruns = 100\n'
     )
-    solved, known = [], method.known
+    solved, known = [], method.known_head
 
     def counted(*given):
         solved.append(given)
         return known(*given)
 
-    monkeypatch.setattr(method, "known", counted)
+    monkeypatch.setattr(method, "known_head", counted)
     monkeypatch.setattr(tails, "_LATEST", {})
 
     def asked(*overrides, most=MOST):

@@ -16,7 +16,7 @@ from quorisk.kernels.engines.numba_engine import simulate
 from quorisk.kernels.engines.points import pack
 from quorisk.kernels.model import OUTCOMES
 from quorisk.sparkjobs.plan import PLAN_SCHEMA, pilot, plan
-from quorisk.sparkjobs.run import Piece, compile_once, pieces_of, run, run_piece
+from quorisk.sparkjobs.run import TaskPiece, compile_once, pieces_of, run, run_piece
 from quorisk.sparkjobs.sweep import work_of
 from tests.sparkjobs.small import RUNS, directly
 
@@ -85,7 +85,7 @@ def test_what_is_left_for_a_core_reaches_the_engine(monkeypatch, load):
     engine = SimpleNamespace(NAME="numba", simulate=simulate)
     monkeypatch.setattr("quorisk.sparkjobs.run.choose", lambda name: engine)
     monkeypatch.setattr("quorisk.sparkjobs.run.compile_once", lambda *given: None)
-    run_piece(work_of(load()), Piece(Job(0, 0, 10), later=1234), 0)
+    run_piece(work_of(load()), TaskPiece(Job(0, 0, 10), later=1234), 0)
     assert told == [1234]
 
 

@@ -121,7 +121,7 @@ def random_experiment(model: Model, chance: random.Random, small: bool = False) 
     }
     document["run"] = {"lifetime": chance.choice([1.0, 10.0, 100.0])}
     try:
-        return config.build(document, "a random configuration")
+        return config.build_experiment(document, "a random configuration")
     except QuoriskError:
         return None
 

@@ -42,9 +42,9 @@ def drawn(experiment: Experiment, invariant: str) -> tuple[float, float] | None:
     """5 % and 95 % of losses a year under draws of the rates; None if they are bounds alone."""
     [point] = experiment.points
     few = experiment._replace(run=experiment.run._replace(runs=min(DRAWN_RUNS, experiment.run.runs // 5)))
-    values = draws.draw(experiment, NUM_DRAWS).values(draws.unknowns(experiment, point))
+    values = draws.draw_unknowns(experiment, NUM_DRAWS).values(draws.unknowns(experiment, point))
     found = []
-    for row in draws.rows(values):
+    for row in draws.rows_by_draw(values):
         changed = point._replace(point=draws.with_values(point.point, row))
         p = risk(few._replace(points=(changed,)), invariant)
         if p.bounds or not p.p:
@@ -84,7 +84,7 @@ def story(name: str, experiment: Experiment, rows: list[dict[str, Any]]) -> dict
 
 def write_page(made: dict[str, list[dict[str, Any]]]) -> None:
     """Writes the page of all incidents whose figures there are."""
-    files = {name: incidents.FOLDER / f"{name}.toml" for name in incidents.names() if name in made}
+    files = {name: incidents.FOLDER / f"{name}.toml" for name in incidents.incident_names() if name in made}
     stories = [story(name, config.load(file), made[name]) for name, file in files.items()]
     template = Template(TEMPLATE.read_text("utf-8"), trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True)
     PAGE.write_text(template.render(stories=stories, plain=numbers.plain), "utf-8")
@@ -94,7 +94,7 @@ def main(wanted: list[str]) -> None:
     """Makes diagrams and figures of some incidents, or of all, and the page of all."""
     GALLERY.mkdir(parents=True, exist_ok=True)
     made = json.loads(FIGURES.read_text()) if FIGURES.exists() else {}
-    for name in track(wanted or incidents.names(), "incidents"):
+    for name in track(wanted or incidents.incident_names(), "incidents"):
         experiment = config.load(incidents.FOLDER / f"{name}.toml")
         found = find.of_incident(experiment)
         if not found.trace:

@@ -144,7 +144,7 @@ def by_storm(quick: bool) -> Check:
     rows, most = [], 0.0
     for model, point in chains.CHECKED:
         found, parts, ours = chains.solved(model, point, [5, 12, 30], [0.5, 4.0])
-        theirs = storm.solve(found, parts.largest == 1, model, [5, 12, 30], [0.5, 4.0])
+        theirs = storm.storm_answers(found, parts.largest == 1, model, [5, 12, 30], [0.5, 4.0])
         deviation = storm.largest_difference(ours, theirs)
         most = max(most, deviation)
         numbers = (f"{theirs.data_loss:.12g}", f"{ours.data_loss:.12g}", f"{theirs.expected_steps:.12g}")

@@ -17,7 +17,7 @@ from rich.table import Table
 
 from quorisk.analysis.estimate import method, rare
 from quorisk.analysis.estimate.estimate import estimate
-from quorisk.analysis.estimate.stopping import estimator_of
+from quorisk.analysis.estimate.stopping import estimator_of_run
 from quorisk.analysis.exact.exact import exact
 from quorisk.analysis.experiment import config
 from quorisk.analysis.experiment.config import Experiment
@@ -112,7 +112,9 @@ def compared(protocols: list[str]) -> int:
         if protocols and document["protocol"] not in protocols:
             continue
         run = document.get("run", {}) | {"runs": RUNS, "method": "head"}
-        inside, columns = answers(config.build(document | {"run": run}, "tests/validation/rare_events.py"), MEMORY)
+        inside, columns = answers(
+            config.build_experiment(document | {"run": run}, "tests/validation/rare_events.py"), MEMORY
+        )
         outside += not inside
         figures = ", ".join(f"{each:g}" for each in [*document.get("faults", {}).values(), *document["rates"].values()])
         table.add_row(document["protocol"], figures, *columns)
@@ -144,7 +146,9 @@ def coverage(only: list[str]) -> int:
     for document in (document for first in range(step) for document in chosen[first::step]):
         if table.row_count == REPLICATED:
             break
-        experiment = config.build(document | {"run": document.get("run", {})}, "tests/validation/rare_events.py")
+        experiment = config.build_experiment(
+            document | {"run": document.get("run", {})}, "tests/validation/rare_events.py"
+        )
         (each,), model = experiment.points, experiment.model
         truth, head = exact(experiment, MEMORY).data_loss.p, Head(model, each.point, MEMORY, by_margin=True)
         solved = None
@@ -154,10 +158,10 @@ def coverage(only: list[str]) -> int:
             continue
         exits = exits_of(head, solved, MEMORY)
         points = from_exits(pack(model, [each.point]), exits)
-        part = rare.parts(model, method.sampled(solved, exits), exits)[DATA_LOSS]
+        part = rare.parts_by_invariant(model, method.sampled_head(solved, exits), exits)[DATA_LOSS]
         jobs = [Job(0, replicate * REPLICATE_RUNS, REPLICATE_RUNS) for replicate in range(REPLICATES)]
         losses = [int(sums[LOST]) for sums in simulate(model, points, jobs, 1, num_cores())]
-        intervals = [part.interval(estimator_of(experiment.run), lost, REPLICATE_RUNS, 0) for lost in losses]
+        intervals = [part.interval(estimator_of_run(experiment.run), lost, REPLICATE_RUNS, 0) for lost in losses]
         covered = sum(low <= truth <= high for low, high in intervals) / REPLICATES
         short += covered < experiment.run.confidence - 0.02
         figures = ", ".join(f"{value:g}" for value in document["rates"].values())

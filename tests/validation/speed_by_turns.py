@@ -30,7 +30,7 @@ def experiment_of(given: str) -> Experiment:
     tables = registry.cases(protocol).bench
     assert tables is not None
     model = {**tables["model"], **tomllib.loads("\n".join(changed))}
-    return config.build({"protocol": protocol, **tables, "model": model}, f"bench of {given}")
+    return config.build_experiment({"protocol": protocol, **tables, "model": model}, f"bench of {given}")
 
 
 def main(protocols: list[str]) -> None:

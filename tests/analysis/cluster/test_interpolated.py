@@ -9,10 +9,10 @@ from scipy.special import expit, logit, ndtri
 from scipy.stats import binom, qmc
 
 from quorisk.analysis.cluster import interpolated
-from quorisk.analysis.cluster.answer import answer, designs, effort_of
+from quorisk.analysis.cluster.answer import answer, effort_of, placed_designs
 from quorisk.analysis.decision.recommend import advise
 from quorisk.analysis.decision.weigh import Weigher
-from quorisk.analysis.experiment.config import build
+from quorisk.analysis.experiment.config import build_experiment
 from quorisk.analysis.statistics.known import Z
 
 DOCUMENT: dict[str, Any] = {
@@ -36,7 +36,7 @@ COPIES = 2, 3, 4
 def advice():
     where = ["ack_quorum == write_quorum"]
     grid = {"write_quorum": list(COPIES), "ack_quorum": list(COPIES), "where": where}
-    return advise(build({**DOCUMENT, "grid": grid}, "x.toml"), Weigher(1 << 26, 2))
+    return advise(build_experiment({**DOCUMENT, "grid": grid}, "x.toml"), Weigher(1 << 26, 2))
 
 
 def closed_form(copies: int) -> np.ndarray:
@@ -59,11 +59,11 @@ def test_ends_are_those_of_the_closed_form_though_no_product_of_powers_has_them(
 
 
 def test_ends_are_widened_by_how_far_off_interpolation_is(monkeypatch):
-    given = build(DOCUMENT, "x.toml")
+    given = build_experiment(DOCUMENT, "x.toml")
     rates = []
     for factor in (1.0, 2.0):
         monkeypatch.setattr(interpolated, "_factor", lambda *_, factor=factor: factor)
-        found = interpolated.known(given, designs(given), 64)
+        found = interpolated.losses_on_clusters(given, placed_designs(given), 64)
         assert found is not None
         [design] = found.designs
         assert design is not None
@@ -84,18 +84,18 @@ def thin(ack_quorum: int, **changes: Any) -> Any:
     faults = {"message_loss": {"value": 1e-5, "error_factor": 10}}
     model = {**DOCUMENT["model"], "ack_quorum": ack_quorum}
     document = {**DOCUMENT, "model": model, "cluster": cluster, "faults": faults, "profile": "bookkeeper_ssd"}
-    return build({**document, **changes}, "x.toml")
+    return build_experiment({**document, **changes}, "x.toml")
 
 
 def p_any(given: Any) -> float:
-    return answer(designs(given)[0], effort_of(given, 1)).losses.p_any.value
+    return answer(placed_designs(given)[0], effort_of(given, 1)).losses.p_any.value
 
 
 def test_what_is_known_of_message_loss_reaches_entries_that_stay_on_few_copies():
     """It is most of what is not known, so that P(any) at its ends is what it allows."""
     rates = {"bookie_sends_add_confirmed_response": "400 / s", "client_receives_add_confirmed_response": "4000 / s"}
     given = thin(2, rates=rates)
-    found = interpolated.known(given, designs(given))
+    found = interpolated.losses_on_clusters(given, placed_designs(given))
     assert found is not None
     [design] = found.designs
     assert design is not None
@@ -108,7 +108,7 @@ def test_what_is_known_of_message_loss_reaches_entries_that_stay_on_few_copies()
 
 def test_what_is_known_of_how_long_copies_take_reaches_entries_that_have_few_yet():
     given = thin(1)
-    found = interpolated.known(given, designs(given), 32)
+    found = interpolated.losses_on_clusters(given, placed_designs(given), 32)
     assert found is not None
     [design] = found.designs
     assert design is not None
@@ -126,8 +126,8 @@ def test_what_is_known_of_flushes_reaches_what_is_not_on_disk():
     del cluster["ledgers"]
     flushes = {"bookie_flushes": {"value": "1 / 1 min", "error_factor": 3}}
     document = {"cluster": {**cluster, "retention": "1 day"}, "variant": {"journal_sync": False}, "rates": flushes}
-    given = build({**DOCUMENT, **document, "profile": "bookkeeper_ssd"}, "x.toml")
-    found = interpolated.known(given, designs(given), 32)
+    given = build_experiment({**DOCUMENT, **document, "profile": "bookkeeper_ssd"}, "x.toml")
+    found = interpolated.losses_on_clusters(given, placed_designs(given), 32)
     assert found is not None
     [design] = found.designs
     assert design is not None

@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 
 from quorisk.analysis.cluster import interpolated, joined
-from quorisk.analysis.cluster.answer import answer, designs, effort_of
+from quorisk.analysis.cluster.answer import answer, effort_of, placed_designs
 from quorisk.analysis.cluster.certified import DrawPlan, any_loss, certified
 from quorisk.analysis.cluster.joined import p_any_of, with_cluster, with_p_any, worst_clusters
 from quorisk.analysis.compare.compare import one_by_one
 from quorisk.analysis.decision import recommend
-from quorisk.analysis.decision.designs import designs as ranked
+from quorisk.analysis.decision.designs import ranked_designs as ranked
 from quorisk.analysis.decision.weigh import REPLACED, Weigher
 from quorisk.analysis.experiment import starters
-from quorisk.analysis.experiment.config import build
+from quorisk.analysis.experiment.config import build_experiment
 from quorisk.analysis.experiment.placed import PLACEMENT
 from quorisk.kernels.errors import ConfigError
 
@@ -42,7 +42,7 @@ DOCUMENT: dict[str, Any] = {
 
 
 def experiment(**changes):
-    return build({**DOCUMENT, **changes}, "x.toml")
+    return build_experiment({**DOCUMENT, **changes}, "x.toml")
 
 
 def advised(given):
@@ -57,7 +57,7 @@ def advice():
 def test_scenarios_of_entries_are_replaced_and_failovers_come_beside_the_cluster(advice):
     given = experiment()
     [worst] = [each.worst for each in advice.designs]
-    alone = answer(designs(given)[0], effort_of(given, 1)).losses
+    alone = answer(placed_designs(given)[0], effort_of(given, 1)).losses
     [failover] = [part for part in worst["parts"] if part["run.scenario"] == "failover"]
     assert 0 < failover["p"] < 1
     rate = 0.5 * failover["p"]
@@ -97,13 +97,13 @@ def test_targets_on_any_loss_and_on_entries_both_count(advice):
     without = {key: value for key, value in DOCUMENT.items() if key != "cluster"}
     for key in ("p_any_loss_per_year", "incident_entries_p99"):
         with pytest.raises(ConfigError, match=rf"targets\.{key}: needs \[cluster\]"):
-            build({**without, "targets": {key: 0.5}}, "x.toml")
+            build_experiment({**without, "targets": {key: 0.5}}, "x.toml")
 
 
 def test_without_scenarios_the_cluster_alone_is_told():
     given = experiment(scenarios={}, grid={"cluster.nodes": [12, 40]})
     [design] = advised(given).designs
-    most = max(answer(each, effort_of(given, 1)).losses.p_any.high for each in designs(given))
+    most = max(answer(each, effort_of(given, 1)).losses.p_any.high for each in placed_designs(given))
     assert design.worst["high"] == pytest.approx(most, rel=1e-12)
     assert design.worst["cluster_at"] == "nodes 40"
     assert [each.varied for each in worst_clusters(given).values()] == [{"cluster.nodes": 40}]
@@ -111,8 +111,8 @@ def test_without_scenarios_the_cluster_alone_is_told():
 
 def test_what_rates_allow_follows_the_cluster_solved_at_each_draw():
     given = experiment(scenarios={})
-    placed = designs(given)
-    found = interpolated.known(given, placed, 64)
+    placed = placed_designs(given)
+    found = interpolated.losses_on_clusters(given, placed, 64)
     assert found is not None
     [design] = found.designs
     assert design is not None
@@ -132,11 +132,11 @@ def test_what_rates_allow_follows_the_cluster_solved_at_each_draw():
         truth = certified(there, 0.95, DrawPlan(0, 1)).p_any.value
         assert design.values[i] == pytest.approx(truth, rel=design.error_factor - 1 + 0.1)
     exactly = {**DOCUMENT["cluster"], "events": {"power": {"per_year": 1.0, "p_lost": 0.02}}}
-    assert interpolated.known(experiment(scenarios={}, cluster=exactly), placed) is None
+    assert interpolated.losses_on_clusters(experiment(scenarios={}, cluster=exactly), placed) is None
 
 
 def test_any_loss_alone_is_that_of_all_figures():
-    cluster = designs(experiment())[0].cluster
+    cluster = placed_designs(experiment())[0].cluster
     assert any_loss(cluster, 0.95, DrawPlan(0, 1)) == certified(cluster, 0.95, DrawPlan(0, 1)).p_any
 
 
@@ -194,8 +194,8 @@ def test_placements_in_a_grid_are_designs():
 
 def test_a_placement_whose_losses_cannot_be_told_is_left_out():
     """All copies of a record that is not on disk yet may be in a rack that loses power."""
-    answers = starters.Answers("12", "3", "1000", "3 days", "3/2/all")
-    [placed, *_] = designs(build(tomllib.loads(starters.filled("kraft", answers)), "x.toml"))
+    answers = starters.OperatorAnswers("12", "3", "1000", "3 days", "3/2/all")
+    [placed, *_] = placed_designs(build_experiment(tomllib.loads(starters.filled_template("kraft", answers)), "x.toml"))
     found = {name: joined._with(placed, name) for name in ("random", "two_racks", "distinct_racks")}
     assert {name for name, each in found.items() if each} == {"two_racks", "distinct_racks"}
     assert found["two_racks"]

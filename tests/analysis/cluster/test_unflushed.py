@@ -8,10 +8,10 @@ import pytest
 from scipy.stats import binom
 
 from quorisk.analysis.cluster import interpolated
-from quorisk.analysis.cluster.answer import answer, designs, effort_of
+from quorisk.analysis.cluster.answer import answer, effort_of, placed_designs
 from quorisk.analysis.cluster.unflushed import UNFLUSHED, Tails
 from quorisk.analysis.exact.exact import exact
-from quorisk.analysis.experiment.config import build
+from quorisk.analysis.experiment.config import build_experiment
 from quorisk.kernels.cluster.sizes import IN_ENTRIES, IN_LEDGERS
 from quorisk.kernels.errors import ConfigError
 
@@ -45,11 +45,11 @@ def experiment(protocol: str = "kraft", cluster: dict[str, Any] | None = None, *
         "rates": {FLUSHES[protocol]: "1 / 30 s"},
         "cluster": {**CLUSTER, **(cluster or {})},
     }
-    return build(document | tables, "x.toml")
+    return build_experiment(document | tables, "x.toml")
 
 
 def losses(given: Any) -> Any:
-    return answer(designs(given)[0], effort_of(given, 1)).losses
+    return answer(placed_designs(given)[0], effort_of(given, 1)).losses
 
 
 @pytest.mark.parametrize("protocol", ["kraft", "kafka"])
@@ -110,10 +110,10 @@ def test_of_bookkeeper_an_entry_waits_for_as_many_flushes_as_requests_arrived(wr
     model = {**PLAIN["model"], "write_quorum": write_quorum, "ack_quorum": ack_quorum}
     cluster = {**CLUSTER, "entries_per_second": 1.0, "retention": "1000000 s", **power(0.5, 0.0)}
     document = {**PLAIN, "model": model, "faults": {**PLAIN["faults"], "message_loss": loss}}
-    found = exact(build(document, "x.toml"), 1 << 28, data_loss_alone=True)
+    found = exact(build_experiment(document, "x.toml"), 1 << 28, data_loss_alone=True)
     copies = np.arange(write_quorum + 1)
     is_acknowledged = binom.pmf(copies, write_quorum, 1 - loss) @ binom.sf(ack_quorum - 1, copies, 1 - loss)
-    [placed] = designs(build({**document, "cluster": cluster}, "x.toml"))
+    [placed] = placed_designs(build_experiment({**document, "cluster": cluster}, "x.toml"))
     assert placed.unflushed == pytest.approx(found.data_loss.p * 1e5 / is_acknowledged, rel=1e-3)
     if loss == 0.0:
         assert placed.unflushed == pytest.approx(1 / write_quorum, rel=1e-12)
@@ -136,7 +136,7 @@ def test_what_an_outage_finds_is_what_ledgers_flushed_at_random_have():
 
 def test_what_is_known_of_outages_reaches_what_they_take_of_it():
     given = experiment(cluster=power({"value": 0.5, "error_factor": 3}, 0.0))
-    found = interpolated.known(given, designs(given), 64)
+    found = interpolated.losses_on_clusters(given, placed_designs(given), 64)
     assert found is not None
     [design] = found.designs
     assert design is not None
@@ -155,7 +155,7 @@ def test_what_is_known_of_outages_reaches_what_they_take_of_it():
 )
 def test_what_cannot_be_told_is_refused_in_a_line(changes, said):
     with pytest.raises(ConfigError, match=said) as refused:
-        designs(experiment(**changes))
+        placed_designs(experiment(**changes))
     assert "\n" not in str(refused.value)
 
 
@@ -164,10 +164,10 @@ def test_without_a_rate_of_writes_nobody_knows_what_is_not_flushed():
     del cluster["entries_per_second"], cluster["retention"]
     document = {"protocol": "kraft", "profile": "kafka_kraft", "model": SIZES["kraft"], "cluster": cluster}
     with pytest.raises(ConfigError, match=r"cluster\.entries_per_second and cluster\.retention"):
-        designs(build({**document, "variant": {"flush_every_message": False}}, "x.toml"))
-    assert designs(build(document, "x.toml"))[0].unflushed == 0.0
+        placed_designs(build_experiment({**document, "variant": {"flush_every_message": False}}, "x.toml"))
+    assert placed_designs(build_experiment(document, "x.toml"))[0].unflushed == 0.0
     quiet = {**document, "cluster": {**cluster, **power(0.0)}, "variant": {"flush_every_message": False}}
-    assert designs(build(quiet, "x.toml"))[0].unflushed == 0.0
+    assert placed_designs(build_experiment(quiet, "x.toml"))[0].unflushed == 0.0
 
 
 def test_what_leaders_that_change_lose_are_incidents_beside_the_cluster():

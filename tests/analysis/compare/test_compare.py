@@ -17,7 +17,7 @@ from quorisk.analysis.estimate import estimate
 from quorisk.analysis.experiment.config import load
 from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.analysis.statistics import paired
-from quorisk.analysis.statistics.paired import Counts, Table
+from quorisk.analysis.statistics.paired import PairTable, PairTables
 from quorisk.command import show_compare
 from quorisk.say import numbers
 from tests.support import SMALL_FILE
@@ -36,8 +36,8 @@ def file(tmp_path):
     return path
 
 
-def table_of(both: int, only_variant: int, only_baseline: int, runs: int) -> Table:
-    return Table(both, only_variant, only_baseline, runs - both - only_variant - only_baseline)
+def table_of(both: int, only_variant: int, only_baseline: int, runs: int) -> PairTable:
+    return PairTable(both, only_variant, only_baseline, runs - both - only_variant - only_baseline)
 
 
 def alone(file: Path, *overrides: str) -> estimate.Estimate:
@@ -170,12 +170,12 @@ def test_an_ablation_turns_off_the_repairs_that_a_file_has(tmp_path):
     assert labels[1:-1] == [v.label for v in compare.ablation(load(path, ["auto_recovery=false"]).changed).variants][1:]
 
 
-def cut_off_counts(seen: np.ndarray) -> Counts:
+def cut_off_counts(seen: np.ndarray) -> PairTables:
     """Of runs with (variant, baseline) each 0, 1, or 2 for unknown."""
     variant, baseline = seen.T
     arguments = [np.where(mask, common_random_numbers._EVERYTHING, 0) for mask in (variant == 2, baseline == 2)]
     counted = common_random_numbers._tables(variant & 1, arguments[0], baseline & 1, arguments[1], 0)
-    return Counts(*(Table(*table) for table in counted))
+    return PairTables(*(PairTable(*table) for table in counted))
 
 
 def test_cut_off_runs_widen_intervals_to_whatever_they_may_hide():
@@ -183,7 +183,7 @@ def test_cut_off_runs_widen_intervals_to_whatever_they_may_hide():
     for _ in range(40):
         seen = generator.choice(3, (30, 2), p=[0.6, 0.3, 0.1])
         counts = cut_off_counts(seen)
-        [found] = paired.compare([counts], 0.9)
+        [found] = paired.compare_pairs([counts], 0.9)
         for _ in range(20):
             truth = np.where(seen == 2, generator.integers(0, 2, seen.shape), seen)
             table = cut_off_counts(truth).seen
@@ -250,8 +250,8 @@ def test_holms_adjustment():
 
 
 def test_more_pairs_widen_every_interval_and_raise_every_p():
-    count = Counts(*[table_of(3, 9, 2, 100)] * 3)
-    [one], four = paired.compare([count], 0.95), paired.compare([count] * 4, 0.95)
+    count = PairTables(*[table_of(3, 9, 2, 100)] * 3)
+    [one], four = paired.compare_pairs([count], 0.95), paired.compare_pairs([count] * 4, 0.95)
     for each in four:
         assert each.difference_low < one.difference_low < one.difference_high < each.difference_high
         assert each.p_adjusted == pytest.approx(4 * one.p_value)
@@ -294,14 +294,14 @@ def test_compare_as_text_prints_no_zero(quorisk, file):
 
 def test_where_no_run_differed_the_bound_is_that_of_the_larger_end():
     seen, least = table_of(0, 0, 0, 100), table_of(0, 0, 40, 100)  # 40 runs of the baseline were cut off
-    [found] = paired.compare([Counts(seen, least, seen)], 0.95)
+    [found] = paired.compare_pairs([PairTables(seen, least, seen)], 0.95)
     assert -found.difference_low > 0.4 > found.difference_high
     assert show_compare._cells(found, "")[0].startswith("< 0.517 ")
 
 
 def test_a_ratio_with_a_proved_zero_says_which_of_the_two_it_is():
     seen = table_of(0, 3, 0, 97)
-    [found] = paired.compare([Counts(seen, seen, seen)], 0.95)
+    [found] = paired.compare_pairs([PairTables(seen, seen, seen)], 0.95)
     said = [show_compare._ratio(found, never, baseline) for never in (False, True) for baseline in (False, True)]
     assert said == [numbers.span(found.ratio_low, math.inf), "baseline never", "0", ""]
 
@@ -348,6 +348,6 @@ def test_on_screen_too(file):
     for pair in result.pairs:
         pair.events["CompactedLedgerLeak"] = pair.events[DATA_LOSS]
     out = io.StringIO()
-    show_compare.compare(result, Console(file=out, width=200))
+    show_compare.print_comparison(result, Console(file=out, width=200))
     titles = [line.strip() for line in out.getvalue().splitlines() if line[:1].isalpha()]
     assert titles[:3] == [DATA_LOSS, "CompactedLedgerLeak", "DuplicateNullKeyMessage"]

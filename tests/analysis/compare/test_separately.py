@@ -10,10 +10,9 @@ from quorisk.analysis.compare import compare
 from quorisk.analysis.estimate import rare
 from quorisk.analysis.estimate.method import PILOT_RUNS
 from quorisk.analysis.exact.exact import exact
-from quorisk.analysis.experiment.config import build
+from quorisk.analysis.experiment.config import build_experiment
 from quorisk.analysis.experiment.keys import DATA_LOSS
-from quorisk.analysis.statistics.paired import Counts, Table, apart, beyond
-from quorisk.analysis.statistics.paired import compare as compare_pairs
+from quorisk.analysis.statistics.paired import PairTable, PairTables, apart, compare_beyond_head, compare_pairs
 from quorisk.command import show_compare
 
 SIZES = {"messages": 2, "compactions": 3, "keys": 1, "values": 1, "max_crashes": 1}
@@ -22,7 +21,7 @@ SWITCH = "variant.persist_cursor_before_delete"
 
 def topic(crashes: float, method: str = "auto"):
     document = {"protocol": "compaction", "model": SIZES, "rates": {"broker_crash": crashes}}
-    return build(document | {"run": {"runs": PILOT_RUNS, "method": method}}, "topic.toml")
+    return build_experiment(document | {"run": {"runs": PILOT_RUNS, "method": method}}, "topic.toml")
 
 
 def test_rare_losses_are_compared_by_what_is_known_of_each():
@@ -42,11 +41,11 @@ def test_rare_losses_are_compared_by_what_is_known_of_each():
     assert pair.events[losing] == found  # it is all that data loss is
     assert all(each.paired for name, each in pair.events.items() if name not in (DATA_LOSS, losing))
     told = io.StringIO()
-    show_compare.compare(result, Console(file=told, width=200))
+    show_compare.print_comparison(result, Console(file=told, width=200))
     assert "so each variant was estimated alone" in told.getvalue()
     assert f"{losing}, counted" not in told.getvalue()
     other = pair._replace(events=pair.events | {losing: found._replace(p_variant=1.1 * found.p_variant)})
-    show_compare.compare(result._replace(pairs=[other]), Console(file=told, width=200))
+    show_compare.print_comparison(result._replace(pairs=[other]), Console(file=told, width=200))
     assert f"{losing}, counted in these runs" in told.getvalue()  # one of several ways to lose, and another method
     losing, *_ = [line for line in told.getvalue().splitlines() if "delete off" in line]
     assert "baseline never" in losing
@@ -59,7 +58,7 @@ def test_of_several_invariants_one_that_every_loss_breaks_has_the_probability_of
     """Data loss was estimated, and the one invariant that it consisted of was counted: two figures for one thing."""
     sizes = {"bookies": 2, "clients": 1, "write_quorum": 1, "ack_quorum": 1, "entries": 1, "inflight": 1}
     document = {"protocol": "bookkeeper", "model": sizes, "faults": {"max_lost": 1}, "rates": {"bookie_is_lost": 1e-3}}
-    experiment = build({**document, "run": {"runs": PILOT_RUNS, "lifetime": 1.0}}, "x.toml")
+    experiment = build_experiment({**document, "run": {"runs": PILOT_RUNS, "lifetime": 1.0}}, "x.toml")
     result = compare.compare(compare.vary(experiment.changed, ["rates.bookie_is_lost=0.001,0.0005"]), 2)
     (pair,) = result.pairs
     assert len(result.data_loss_invariants) == 3
@@ -104,7 +103,7 @@ def test_variants_that_share_a_head_are_compared_by_the_same_runs_from_its_exits
     assert both == variant.risk.losses  # the runs by which each was estimated alone
     assert both + only_baseline == baseline.risk.losses
     told = io.StringIO()
-    show_compare.compare(result, Console(file=told, width=200))
+    show_compare.print_comparison(result, Console(file=told, width=200))
     assert (
         "These share a head with their baseline, and the same runs from its exits are compared: retain_null_key off"
         in told.getvalue()
@@ -112,9 +111,9 @@ def test_variants_that_share_a_head_are_compared_by_the_same_runs_from_its_exits
 
 
 def test_what_a_shared_head_says_of_difference_and_ratio():
-    table = Table(50, 60, 10, 10_000)
-    (tail,) = compare_pairs([Counts(table, table, table)], 0.99)
-    found = beyond(tail, (3e-9, 2e-9, 4e-9), tail, (1e-6, 1e-12))
+    table = PairTable(50, 60, 10, 10_000)
+    (tail,) = compare_pairs([PairTables(table, table, table)], 0.99)
+    found = compare_beyond_head(tail, (3e-9, 2e-9, 4e-9), tail, (1e-6, 1e-12))
     assert found.difference == pytest.approx(1e-6 * 50 / 10_120)
     assert found.difference_low == pytest.approx(1e-6 * tail.difference_low - 1e-12)
     assert found.difference_high == pytest.approx(1e-6 * tail.difference_high + 1e-12)
@@ -123,13 +122,13 @@ def test_what_a_shared_head_says_of_difference_and_ratio():
     assert (found.ratio_low, found.ratio_high) == pytest.approx(
         (1 + found.difference_low / 4e-9, 1 + found.difference_high / 2e-9)
     )
-    other = beyond(tail, (3e-9, 0.0, 4e-9), tail, (1e-6, 1e-8))  # exits left out: nothing is known
+    other = compare_beyond_head(tail, (3e-9, 0.0, 4e-9), tail, (1e-6, 1e-8))  # exits left out: nothing is known
     assert (other.ratio_low, other.ratio_high, other.p_value) == (0.0, None, tail.p_value)
 
 
 def test_difference_and_ratio_of_two_intervals():
-    none = Table(0, 0, 0, 1000)
-    (seen,) = compare_pairs([Counts(none, none, none)], 0.95)
+    none = PairTable(0, 0, 0, 1000)
+    (seen,) = compare_pairs([PairTables(none, none, none)], 0.95)
     found = apart(seen, (4e-9, 3e-9, 5e-9), (2e-9, 1e-9, 3e-9))
     assert (found.difference, found.difference_low, found.difference_high) == pytest.approx((2e-9, 0.0, 4e-9))
     assert (found.ratio, found.ratio_low, found.ratio_high) == pytest.approx((2.0, 1.0, 5.0))

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from quorisk.analysis.decision.designs import designs
+from quorisk.analysis.decision.designs import ranked_designs
 from quorisk.analysis.decision.frames import described
 from quorisk.analysis.decision.verdict import choice
 from quorisk.analysis.experiment import config
@@ -25,5 +25,5 @@ def test_the_demo_chooses_neither_one_acknowledgement_nor_a_mechanism_off_whatev
         counted = {"losses": lost, "hidden": 0, "runs": runs, "messages": runs, "steps": runs, "completed": runs - lost}
         interval = {"p": lost / runs, "low": low, "high": high, "method": "", "sequential": False}
         rows.append({"point_id": point.point_id, "horizon": 0, "stuck": 0, **values, **counted, **interval})
-    found = choice(designs(described(pd.DataFrame(rows), experiment)), experiment.run.target)
+    found = choice(ranked_designs(described(pd.DataFrame(rows), experiment)), experiment.run.target)
     assert [each.settings for each in found] == ["3/3/2"]

@@ -8,12 +8,11 @@ import pytest
 from scipy.special import ndtr
 
 from quorisk.analysis.decision.designs import Design
-from quorisk.analysis.decision.doubt import SURE, _counted, doubt, learned, of_draws, sentences
+from quorisk.analysis.decision.doubt import SURE, _counted, doubt, doubt_sentences, learned, of_draws
 from quorisk.analysis.decision.summary import summary
 from quorisk.analysis.rates.draws import draw_named
 from quorisk.analysis.statistics.known import LogNormal, Z
-from quorisk.analysis.statistics.uncertainty import Allowed, Figure
-from quorisk.analysis.statistics.uncertainty import Design as Known
+from quorisk.analysis.statistics.uncertainty import Allowed, DrawnLosses, Figure
 from quorisk.say import numbers
 
 OUTAGES = LogNormal(0.5, 3.0)
@@ -34,7 +33,7 @@ def known(*powers: float) -> Allowed:
         values = 1e-3 * outages**power
         median, low, high = (float(each) for each in np.quantile(values, [0.5, 0.05, 0.95]))
         shares = {draws.names[0]: 1.0, draws.names[1]: 0.0}
-        found.append(Known(values, median, low, high, 1.0, 512, {draws.names[0]: power}, shares, 0.0))
+        found.append(DrawnLosses(values, median, low, high, 1.0, 512, {draws.names[0]: power}, shares, 0.0))
     figure = Figure(OUTAGES, OUTAGES.median, OUTAGES.median, "year", 1.0)
     return Allowed(draws, {draws.names[0]: figure, draws.names[1]: figure}, list(found))
 
@@ -53,14 +52,14 @@ def test_a_choice_that_a_rate_decides_is_as_sure_as_the_rate():
     assert sure.learn.gain == pytest.approx(1 - part, abs=0.03)
     assert sure.learn.events == math.ceil((Z / math.log(sure.learn.at / 0.5)) ** 2)
     assert sure.learn.exposure == pytest.approx(sure.learn.events / 0.5)
-    said = " ".join(sentences(sure, "copies 2", "losses a year"))
+    said = " ".join(doubt_sentences(sure, "copies 2", "losses a year"))
     assert "It is the choice in 85% of the draws from what is known of the rates, and copies 3 in 15%." in said
     assert sure.learn.years == pytest.approx(sure.learn.events / 0.5)
     flips = numbers.plain(sure.learn.at, 2)
     where = f"on which side of {flips} a year scenarios.outage.per_year lies, where the choice changes"
     remedy = "What makes it not matter: copies 3 meets the targets in all of the draws, whatever it is."
     assert f"Nobody can measure {where}: it would take about 6 events, in 12 years of this cluster. {remedy}" in said
-    without_target = sentences(sure, "copies 2", "losses a year", is_named=False)
+    without_target = doubt_sentences(sure, "copies 2", "losses a year", is_named=False)
     assert without_target[0].startswith("Given how well the rates are known, losses a year of copies 2 may be ")
     assert without_target[1].startswith("copies 2 is the choice in 85% of the draws")
 
@@ -105,11 +104,12 @@ def test_of_a_design_whose_losses_are_not_solved_is_said_why_nothing_is_known_an
         assert sure is not None
         assert len(sure.choice) == choices
         why = 'its losses in "failover" were sampled or bounded, not solved exactly'
-        assert sentences(sure, "copies 2", "losses a year") == [
+        assert doubt_sentences(sure, "copies 2", "losses a year") == [
             f"How much the doubt about rates matters to losses a year is not known: {why}."
         ]
         assert (
-            " losses a year of copies 2 is not known" in sentences(sure, "copies 2", "losses a year", is_named=False)[0]
+            " losses a year of copies 2 is not known"
+            in doubt_sentences(sure, "copies 2", "losses a year", is_named=False)[0]
         )
         assert dict(summary(found, 1.0, sure).facts)["uncertain rates"] == f"effect not known: {why}"
 
@@ -118,7 +118,7 @@ def test_of_a_design_that_is_proved_to_lose_nothing_rates_leave_nothing_open():
     found = [design(0, 0.0, 2)]
     sure = doubt(found, 1.0, known(1.0)._replace(designs=[None]), {"0": 0})
     assert sure is not None
-    assert sentences(sure, "copies 2", "losses a year") == []
+    assert doubt_sentences(sure, "copies 2", "losses a year") == []
     assert dict(summary(found, 1.0, sure).facts)["how sure"] == "proved, whatever the rates"
 
 

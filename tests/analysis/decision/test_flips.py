@@ -8,7 +8,7 @@ import pytest
 
 from quorisk.analysis.decision import flips
 from quorisk.analysis.decision.advice import recommend
-from quorisk.analysis.decision.designs import designs
+from quorisk.analysis.decision.designs import ranked_designs
 from quorisk.analysis.decision.flips import MOST, NARROW, STEP, flip
 from quorisk.analysis.decision.verdict import choice
 from quorisk.say import choose, numbers, text
@@ -35,13 +35,13 @@ def test_a_flip_is_narrowed_down_between_two_sides_that_were_both_tried(at):
 
 
 def chosen(rows, target):
-    picks = choice(designs(rows), target)
+    picks = choice(ranked_designs(rows), target)
     return picks[0].settings if picks else "no design meets the targets"
 
 
 def test_each_flip_that_is_told_is_one_on_both_of_its_sides():
-    rows = choose.of(year([20, 30, 40, 10, 1, 200, 9, 4, 3, 0, 0, 5]).frame, text.ANY_LOSS)
-    said = flips.sentences(rows, designs(rows), 1.0)
+    rows = choose.rows_of(year([20, 30, 40, 10, 1, 200, 9, 4, 3, 0, 0, 5]).frame, text.ANY_LOSS)
+    said = flips.flip_sentences(rows, ranked_designs(rows), 1.0)
     now, found = chosen(rows, 1.0), 0
     for line in said:
         told = re.fullmatch(r'With "(\w+)" ([\d.]+) times as often: (.*); with ([\d.]+), still .*\.', line)
@@ -65,9 +65,9 @@ def test_each_flip_that_is_told_is_one_on_both_of_its_sides():
 
 
 def test_that_no_scenario_changes_the_choice_is_told():
-    rows = choose.of(year([0] * 12, target=0.5).frame, text.ANY_LOSS)
+    rows = choose.rows_of(year([0] * 12, target=0.5).frame, text.ANY_LOSS)
     rare = rows.assign(high=rows["high"] / 1e6)
-    assert flips.sentences(rare, designs(rare), 0.5) == [
+    assert flips.flip_sentences(rare, ranked_designs(rare), 0.5) == [
         "Any one scenario 100 times more or less often: still WQ 3, AQ 3."
     ]
 
@@ -102,7 +102,7 @@ def test_nothing_is_told_of_one_design_that_meets_the_target():
 
 def test_where_no_design_meets_the_targets_those_that_one_would_meet_are_told():
     given = frame([30, 60], model__keys=[1, 2])
-    high = designs(choose.of(given, text.ANY_LOSS))[0].worst["high"]
+    high = ranked_designs(choose.rows_of(given, text.ANY_LOSS))[0].worst["high"]
     told = "With targets that allow P(data loss) of a run up to 0.0426"
     assert recommend(given.assign(target=1e-6)).flips == [f"{told}: keys 1."]
     assert recommend(given.assign(target=0.0426)).headline == "Run keys 1."
@@ -132,15 +132,15 @@ def test_a_scenario_that_would_have_to_happen_less_often_is_told_where_no_design
 def test_the_order_of_a_grid_changes_no_rank_and_no_choice(target):
     given = frame([0, 30, 9, 2, 0, 0, 60, 1], model__keys=[1, 2, 3, 4], faults__message_loss=[0.01, 0.2])
     given = given.assign(target=target)
-    rows = choose.of(given, text.ANY_LOSS)
-    ranks = [(each.rank, each.settings) for each in designs(rows)]
+    rows = choose.rows_of(given, text.ANY_LOSS)
+    ranks = [(each.rank, each.settings) for each in ranked_designs(rows)]
     words = recommend(given)
     for seed in range(5):
         other = given.sample(frac=1.0, random_state=seed)
-        assert [(each.rank, each.settings) for each in designs(choose.of(other, text.ANY_LOSS))] == ranks
+        assert [(each.rank, each.settings) for each in ranked_designs(choose.rows_of(other, text.ANY_LOSS))] == ranks
         assert recommend(other).headline == words.headline
         assert recommend(other).flips == words.flips
-    for one, other in itertools.combinations(designs(rows), 2):
+    for one, other in itertools.combinations(ranked_designs(rows), 2):
         assert one.worst["high"] <= other.worst["high"] or one.is_tied(other)
 
 

@@ -48,7 +48,7 @@ def folder(tmp_path):
 
 
 def test_a_folder_is_judged_as_its_experiment_was(folder):
-    frame, histograms, by_faults = frames.load(folder)
+    frame, histograms, by_faults = frames.load_sweep(folder)
     assert frame.columns[0] == "model.keys"
     assert set(frame["confidence"]) == {0.9}
     assert set(frame["method"]) == {"simultaneous Clopper-Pearson"}
@@ -64,9 +64,9 @@ def test_a_folder_is_judged_as_its_experiment_was(folder):
 def test_runs_that_the_horizon_ended_hide_losses_if_the_experiment_asks_about_any_time(folder):
     write(table([3, 0], horizon=40, model__keys=[1, 2], run__horizon=[5.0]), folder / sweeps.RESULTS)
     (folder / sweeps.EXPERIMENT).write_text(FILE.replace("[run]", "[run]\nhorizon = 5"))
-    by_then = frames.load(folder).frame
+    by_then = frames.load_sweep(folder).frame
     (folder / sweeps.EXPERIMENT).write_text(FILE.replace("[run]", "[run]\nhorizon = 5\nat_any_time = true"))
-    at_any_time = frames.load(folder).frame
+    at_any_time = frames.load_sweep(folder).frame
     assert (set(by_then["hidden"]), set(at_any_time["hidden"])) == ({0}, {40})
     assert (at_any_time["high"] > by_then["high"]).all()
 
@@ -74,7 +74,7 @@ def test_runs_that_the_horizon_ended_hide_losses_if_the_experiment_asks_about_an
 def test_a_table_alone_has_95_percent_intervals(folder):
     (folder / sweeps.EXPERIMENT).unlink()
     for path in (folder, str(folder), folder / sweeps.RESULTS):
-        frame = frames.load(path).frame
+        frame = frames.load_sweep(path).frame
         assert (set(frame["confidence"]), set(frame["method"])) == ({0.95}, {"Clopper-Pearson"})
 
 
@@ -114,23 +114,23 @@ def test_rows_that_no_sweep_wrote_are_refused_in_a_line(tmp_path, broken):
     path = tmp_path / sweeps.RESULTS
     write(pa.Table.from_pylist([row | broken], schema.SCHEMA), path)
     with pytest.raises(ResultError, match=r"results\.parquet: not what a sweep writes: ") as raised:
-        frames.load(tmp_path)
+        frames.load_sweep(tmp_path)
     assert "\n" not in str(raised.value)
 
 
 def test_what_is_not_there_or_not_a_table_is_refused(tmp_path):
     with pytest.raises(ResultError, match="has no results"):
-        frames.load(tmp_path)
+        frames.load_sweep(tmp_path)
     (tmp_path / sweeps.RESULTS).write_bytes(b"PAR1")
     with pytest.raises(ResultError, match="damaged, or not written by"):
-        frames.load(tmp_path)
-    schema.write(schema.SCHEMA.empty_table(), tmp_path / sweeps.RESULTS)
+        frames.load_sweep(tmp_path)
+    schema.write_results(schema.SCHEMA.empty_table(), tmp_path / sweeps.RESULTS)
     with pytest.raises(ResultError, match="no rows"):
-        frames.load(tmp_path)
+        frames.load_sweep(tmp_path)
     write(table([1]), tmp_path / sweeps.RESULTS)
     (tmp_path / sweeps.EXPERIMENT).write_text("protocol = 3")
     with pytest.raises(ConfigError):
-        frames.load(tmp_path)
+        frames.load_sweep(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_an_experiment_that_is_not_that_of_the_results_is_refused(folder, change
     path = folder / sweeps.EXPERIMENT
     path.write_text(FILE.replace(*change))
     with pytest.raises(ConfigError) as raised:
-        frames.load(folder)
+        frames.load_sweep(folder)
     assert str(raised.value).startswith(f"{path}: ")
     assert said.format(folder / sweeps.RESULTS) in str(raised.value)
 
@@ -158,16 +158,16 @@ def test_results_of_another_protocol_are_named(folder):
     starter = ROOT.joinpath("configs", "starters", "kafka.toml").read_text("utf-8")
     (folder / sweeps.EXPERIMENT).write_text(f"# --set run.seed=1\n{starter}")
     with pytest.raises(ConfigError, match=r'results\.parquet, which is of protocol = "compaction"$'):
-        frames.load(folder)
+        frames.load_sweep(folder)
 
 
 def test_merged_results_are_judged_by_the_first_folder_s_experiment_whatever_else_they_have(folder):
     write(table([3, 0, 9], model__keys=[1, 2, 3]), folder / sweeps.RESULTS)
     (folder / sweeps.EXPERIMENT).write_text(f"{FILE}# merged from a\n# merged from b\n")
-    assert set(frames.load(folder).frame["confidence"]) == {0.9}
+    assert set(frames.load_sweep(folder).frame["confidence"]) == {0.9}
     write(table([3, 0, 9], model__keys=[3, 1, 2]), folder / sweeps.RESULTS)
     with pytest.raises(ConfigError, match=r"which has a point with model\.keys = 3$"):
-        frames.load(folder)
+        frames.load_sweep(folder)
 
 
 @pytest.mark.parametrize("put", [os.mkfifo, Path.mkdir, lambda path: path.symlink_to("/dev/zero")])
@@ -175,13 +175,13 @@ def test_what_is_no_file_beside_results_is_neither_waited_for_nor_left_aside(fol
     (folder / sweeps.EXPERIMENT).unlink()
     put(folder / sweeps.EXPERIMENT)
     with pytest.raises(ConfigError, match=r"experiment\.toml: not a file$"):
-        frames.load(folder)
+        frames.load_sweep(folder)
 
 
 def test_a_point_that_is_there_twice_is_not_counted_twice(folder):
     write(pa.concat_tables([table([3, 0], model__keys=[1, 2])] * 2), folder / sweeps.RESULTS)
     with pytest.raises(ResultError, match=r"not what a sweep writes: point [0-9a-f]{12} is there twice$"):
-        frames.load(folder)
+        frames.load_sweep(folder)
 
 
 @pytest.mark.filterwarnings("error")

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from quorisk.analysis.decision.breakeven import search
+from quorisk.analysis.decision.breakeven import find_break_even
 from quorisk.analysis.decision.levers import levers
 from quorisk.analysis.decision.pace import Pace
 from quorisk.analysis.decision.weigh import Weigher
@@ -58,7 +58,7 @@ def test_a_search_says_what_it_tries_and_runs_are_not_narrowed_down_further_than
     apart = []
     for memory in (1 << 10, 1 << 26):
         weigher = Weigher(memory, 1, said.append)
-        [(_, found)] = search(experiment, weigher.frame(experiment), weigher, [lever]).found
+        [(_, found)] = find_break_even(experiment, weigher.frame(experiment), weigher, [lever]).found
         apart.append(found.beyond / found.before)
     assert 1.05 < apart[0] <= 1.21
     assert 1 < apart[1] <= 1.06

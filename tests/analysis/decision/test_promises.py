@@ -7,7 +7,7 @@ from quorisk.analysis.decision.designs import Design
 from quorisk.analysis.decision.latency import BUILT_IN, write_latency
 from quorisk.analysis.decision.promises import changed, with_promises
 from quorisk.analysis.estimate.estimate import estimate
-from quorisk.analysis.experiment.config import build, load
+from quorisk.analysis.experiment.config import build_experiment, load
 from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.protocols import registry
@@ -61,7 +61,7 @@ def test_one_empty_restart_loses_data_where_nothing_guards_against_it():
         switches = dict(zip(("journal_write", "journal_sync"), journal, strict=True))
         tables = {"model": model, "variant": {"limbo_on_unclean_shutdown": limbo, **switches}, "faults": faults}
         run = {"runs": 100_000, "method": "count", "max_steps": 1000}
-        experiment = build({"protocol": "bookkeeper", **tables, "run": run}, "limbo.toml")
+        experiment = build_experiment({"protocol": "bookkeeper", **tables, "run": run}, "limbo.toml")
         assert BOOKKEEPER
         said = BOOKKEEPER(dotted_values(experiment.model, experiment.points[0].point)).survives
         return estimate(experiment, 2).data_loss.p, said
@@ -115,7 +115,7 @@ def test_a_partition_loses_nothing_with_as_many_brokers_as_it_promises_to_surviv
 def test_with_acks_1_a_write_waits_for_its_leader_alone():
     sizes = {"brokers": 3, "replication_factor": 3, "min_isr": 2, "values": 1}
     tables = {"model": sizes, "latency": {"replica": "LNKD-SSD"}, "grid": {"variant.acks": ["all", "1"]}}
-    experiment = build({"protocol": "kraft", **tables}, "acks.toml")
+    experiment = build_experiment({"protocol": "kraft", **tables}, "acks.toml")
     points = [
         {"point_id": point.point_id, **dotted_values(experiment.model, point.point)} for point in experiment.points
     ]
@@ -243,7 +243,7 @@ CLUSTERED = {"nodes": 20, "ledgers": 100, "entries_per_ledger": 1000}
 def test_on_a_cluster_its_racks_count(cluster, ack_quorum, survives):
     model = {"bookies": 4, "clients": 1, "write_quorum": 3, "ack_quorum": ack_quorum, "entries": 1, "inflight": 1}
     tables = {"cluster": CLUSTERED | cluster, "targets": {"survives": "1 rack"}}
-    experiment = build({"protocol": "bookkeeper", "model": model, **tables}, "racks.toml")
+    experiment = build_experiment({"protocol": "bookkeeper", "model": model, **tables}, "racks.toml")
     point = experiment.points[0]
     row = {"point_id": point.point_id, "losses": 0, **dotted_values(experiment.model, point.point)}
     found = with_promises(pd.DataFrame([row]), experiment).iloc[0].to_dict()
@@ -255,7 +255,7 @@ def test_on_a_cluster_its_racks_count(cluster, ack_quorum, survives):
 def test_a_design_survives_a_rack_if_it_does_on_each_of_its_clusters():
     model = {"bookies": 4, "clients": 1, "write_quorum": 3, "ack_quorum": 3, "entries": 1, "inflight": 1}
     tables = {"cluster": CLUSTERED | {"placement": "two_racks"}, "grid": {"cluster.racks": [2, 3]}}
-    experiment = build({"protocol": "bookkeeper", "model": model, **tables}, "racks.toml")
+    experiment = build_experiment({"protocol": "bookkeeper", "model": model, **tables}, "racks.toml")
     point = experiment.points[0]
     row = {"point_id": point.point_id, "losses": 0, **dotted_values(experiment.model, point.point)}
     assert with_promises(pd.DataFrame([row]), experiment)["zones"].tolist() == [1]

@@ -8,7 +8,7 @@ import pytest
 
 from quorisk.analysis.decision import breakeven, verdict, weigh
 from quorisk.analysis.decision.breakeven import break_even, can_be_chosen
-from quorisk.analysis.decision.designs import designs
+from quorisk.analysis.decision.designs import ranked_designs
 from quorisk.analysis.decision.latency import BUILT_IN, write_latency
 from quorisk.analysis.decision.levers import Lever, is_off, levers, picked, scaled, untold
 from quorisk.analysis.decision.recommend import advise, as_json
@@ -107,7 +107,7 @@ def expected(load):
 def test_small_chains_are_solved_and_add_up_to_a_year(load, weigher, expected):
     rows = weigher.frame(load())
     assert set(rows["method"]) == {"exact"}
-    found = designs(rows)
+    found = ranked_designs(rows)
     assert [each.settings for each in found] == [f"clients {clients}" for clients in sorted(expected, key=expected.get)]
     for design in found:
         p = expected[int(design.settings[-1])]
@@ -120,7 +120,7 @@ def test_chains_that_are_too_large_are_estimated_by_runs(load, expected):
     # each at a level at which they hold together; all but the most frequent until they are close enough
     assert set(rows["method"]) == {"Clopper-Pearson", METHOD}
     assert weigher.num_estimated == 4
-    for design in designs(rows):
+    for design in ranked_designs(rows):
         assert design.worst["low"] < expected[int(design.settings[-1])] < design.worst["high"]
 
 
@@ -173,9 +173,9 @@ def test_a_design_whose_runs_may_go_on_for_ever_costs_more_than_any_other(weighe
     sizes = {"brokers": 2, "replication_factor": 2, "min_isr": 1, "values": 1}
     document = {"protocol": "kraft", "model": sizes, "faults": {"max_clean_shutdowns": 2}}
     document["variant"] = {"semantics": "specification"}  # in which brokers may ask for ever
-    rows = weigher.frame(config.build(document, "x.toml"))
+    rows = weigher.frame(config.build_experiment(document, "x.toml"))
     assert rows["unfinished"].item() > 0.0
-    [design] = designs(rows)
+    [design] = ranked_designs(rows)
     assert design.cost("steps") == math.inf
 
 
@@ -206,7 +206,7 @@ def test_break_even_points_are_confirmed_by_running_both_sides(load, weigher, ex
     experiment = load(target)
 
     def chosen(there, now=""):
-        return verdict.chosen(designs(weigher.frame(there)), target, now)
+        return verdict.chosen(ranked_designs(weigher.frame(there)), target, now)
 
     advice = advise(experiment, weigher, [key])
     assert [lever.key for lever in advice.search.tried] == [key]
@@ -248,7 +248,7 @@ def test_on_a_cluster_message_loss_is_scaled_with_the_entries_that_few_copies_ar
     assert (now[:4], found.instead[:4]) == ("WQ 4", "WQ 3")
     sides = (1.05 * found.before, now), (found.beyond / 1.05, found.instead)  # P is told to 1 % there
     for value, chosen in sides:
-        assert verdict.chosen(designs(weigher.frame(load(target, f"{key}={value!r}"))), target, "") == chosen
+        assert verdict.chosen(ranked_designs(weigher.frame(load(target, f"{key}={value!r}"))), target, "") == chosen
     assert key in [lever.key for lever in untold(load(target))]
     assert key not in [lever.key for lever in levers(load(target, "grid.ack_quorum=[3]", "grid.write_quorum=[3]"))]
 
@@ -335,9 +335,9 @@ def test_rates_are_said_as_the_file_writes_them_and_have_the_value_that_is_said(
 def test_designs_that_cannot_be_chosen_are_not_weighed_again(load, weigher):
     rows = weigher.frame(load())
     short = rows["model.clients"] == 2
-    found = designs(rows.assign(wants_copies=2, copies=2 - short))
+    found = ranked_designs(rows.assign(wants_copies=2, copies=2 - short))
     assert can_be_chosen(found) == set(rows["point_id"][~short])
-    assert can_be_chosen(designs(rows.assign(changed=short.map({True: "fencing off", False: ""})))) == set(
+    assert can_be_chosen(ranked_designs(rows.assign(changed=short.map({True: "fencing off", False: ""})))) == set(
         rows["point_id"][~short]
     )
 

@@ -8,7 +8,7 @@ import pytest
 from quorisk.analysis.decision.designs import Design
 from quorisk.analysis.decision.doubt import Doubt
 from quorisk.analysis.decision.summary import summary
-from quorisk.analysis.statistics.uncertainty import Design as Known
+from quorisk.analysis.statistics.uncertainty import DrawnLosses
 from quorisk.plots.report import report
 from tests.plots.tables import frame
 from tests.plots.test_report import LOST_AT, PROVENANCE
@@ -39,7 +39,7 @@ def told(found: Design, target: float = 1.0, sure: Doubt | None = None) -> dict[
 
 
 def test_of_a_cluster_it_says_how_often_how_much_and_why():
-    sure = Doubt({"WQ 3": Known(np.ones(1), 1e-3, 1e-4, 1e-2, 1.0, 1, {}, {}, 0.0)}, {"WQ 3": 1.0}, {}, None, {})
+    sure = Doubt({"WQ 3": DrawnLosses(np.ones(1), 1e-3, 1e-4, 1e-2, 1.0, 1, {}, {}, 0.0)}, {"WQ 3": 1.0}, {}, None, {})
     assert told(design(2e-3, **CLUSTER, **STORED, **WRITE), 1.0, sure) == {
         "design": "WQ 3 (recommended)",
         "P(any loss in a year)": "0.00200",
@@ -96,7 +96,7 @@ def test_without_a_cluster_it_is_losses_and_without_a_design_that_meets_targets_
 
 def test_of_a_design_whose_doubt_was_not_found_it_says_why_and_not_how_often_it_is_the_choice():
     """At all draws such a design loses what it loses: how often it is the choice is not known, either."""
-    known = Known(np.ones(1), 1e-3, 1e-4, 1e-2, 1.0, 1, {}, {}, 0.0)
+    known = DrawnLosses(np.ones(1), 1e-3, 1e-4, 1e-2, 1.0, 1, {}, {}, 0.0)
     why = {"WQ 3": "its losses were counted"}
     sure = Doubt({"WQ 2": known, "WQ 4": known}, {"WQ 3": 0.6, "WQ 4": 0.4}, {}, None, {}, why)
     said = told(design(2e-3, **CLUSTER), 1.0, sure)

@@ -4,7 +4,7 @@ import numpy as np
 
 from quorisk.analysis.decision import verdict
 from quorisk.analysis.decision.advice import recommend
-from quorisk.analysis.decision.designs import Design, designs
+from quorisk.analysis.decision.designs import Design, ranked_designs
 from quorisk.say import choose
 from tests.analysis.decision.test_verdict import chosen, designs_of
 from tests.plots.tables import frame
@@ -22,7 +22,7 @@ def tied(low=2.54, high=2.55, **columns):
 def test_what_is_certain_decides_between_designs_that_losses_do_not_tell_apart():
     slow, fast = "WQ 5 AQ 3", "WQ 5 AQ 2"
     for high in (2.5499, 2.5501):  # by a hair on either side of the other one's
-        found = designs(choose.of(tied(high=high), "data loss"))
+        found = ranked_designs(choose.rows_of(tied(high=high), "data loss"))
         assert [each.rank for each in found] == [1, 1]
         assert chosen(tied(high=high)) == [slow, fast]  # no reason to have fewer copies
         assert chosen(tied(high=high, wants_nodes=1, nodes=1)) == [fast, slow]  # this many are enough
@@ -53,17 +53,19 @@ def test_a_design_whose_writes_stop_at_any_restart_comes_last_even_if_it_stores_
         given["stored"] = given["point_id"].map({"id0": stored, "id1": 5})
         for stopping, first in ((0, stops), (1, goes_on)):
             given["stops_with_one"] = given["point_id"].map({"id0": 0, "id1": stopping})
-            found = designs(choose.of(given, "data loss"))
+            found = ranked_designs(choose.rows_of(given, "data loss"))
             assert verdict.choice(found, 100.0)[0].settings == first
             assert verdict.chosen(found, 100.0, stops) == first
-    both = designs(choose.of(given.assign(stops_with_one=1), "data loss"))
+    both = ranked_designs(choose.rows_of(given.assign(stops_with_one=1), "data loss"))
     assert verdict.choice(both, 100.0)[0].settings == stops
 
 
 def test_without_a_target_a_design_whose_writes_stop_at_any_restart_is_the_last_of_its_rank():
     given = tied()
     for stopping, last in (({"id0": 0, "id1": 1}, "id1"), ({"id0": 1, "id1": 0}, "id0")):
-        found = designs(choose.of(given.assign(stops_with_one=given["point_id"].map(stopping)), "data loss"))
+        found = ranked_designs(
+            choose.rows_of(given.assign(stops_with_one=given["point_id"].map(stopping)), "data loss")
+        )
         assert {each.rank for each in found} == {1}
         assert found[-1].worst["point_id"] == last
 
@@ -77,7 +79,7 @@ def test_steps_decide_last_and_the_same_of_rows_that_count_messages_and_of_those
             here = given["point_id"] == "id0"
             counted = {"steps": np.where(here, *steps) * 1000, "messages": np.where(here, *messages) * 1000}
             given = given.assign(**counted, completed=1000, horizon=0, write_p99_ms=26.4, write_p99_high_ms=26.4)
-            found = designs(choose.of(given, "data loss"))
+            found = ranked_designs(choose.rows_of(given, "data loss"))
             other = many if first == few else few
             assert verdict.choice(found, 100.0)[0].settings == first
             one, two = (next(each for each in found if each.settings == name) for name in (first, other))
@@ -99,27 +101,27 @@ def test_losses_that_differ_by_less_than_rates_are_known_to_are_a_tie_even_if_th
         given = tied(low=p, high=p)
         first = given["point_id"] == "id0"
         given.loc[first, ["low", "high"]] = 2.5488
-        assert [each.rank for each in designs(choose.of(given, "data loss"))] == ranks
+        assert [each.rank for each in ranked_designs(choose.rows_of(given, "data loss"))] == ranks
 
 
 def test_a_choice_stands_as_long_as_losses_do_not_tell_it_from_another():
     enough = {"wants_nodes": 1, "nodes": 1}
     slow, fast = "design WQ 5 AQ 3", "design WQ 5 AQ 2"
-    found = designs(choose.of(tied(**enough), "data loss"))
+    found = ranked_designs(choose.rows_of(tied(**enough), "data loss"))
     assert verdict.chosen(found, 100.0) == verdict.chosen(found, 100.0, fast) == fast
     assert verdict.chosen(found, 100.0, slow) == slow
     assert verdict.chosen(found, 1.0, slow) == ""
-    apart = designs(choose.of(tied(low=2.58, high=2.59, **enough), "data loss"))
+    apart = ranked_designs(choose.rows_of(tied(low=2.58, high=2.59, **enough), "data loss"))
     assert verdict.chosen(apart, 100.0, fast) == slow
     less = tied(**enough)
     less["stored"] = less["point_id"].map({"id0": 5, "id1": 4})  # which now meets the target
-    assert verdict.chosen(designs(choose.of(less, "data loss")), 100.0, slow) == fast
+    assert verdict.chosen(ranked_designs(choose.rows_of(less, "data loss")), 100.0, slow) == fast
 
 
 def test_designs_of_a_rank_all_overlap_and_those_of_others_lie_apart_from_its_first():
-    given = choose.of(frame([30] * 4, target=9.0, model__keys=[1, 2, 3, 4]), "data loss")
+    given = choose.rows_of(frame([30] * 4, target=9.0, model__keys=[1, 2, 3, 4]), "data loss")
     ends = {"id0": (1.0, 2.0), "id1": (2.5, 3.0), "id2": (1.9, 4.0), "id3": (2.1, 2.2)}
     for side, name in enumerate(("low", "high")):
         given[name] = given["point_id"].map({point: each[side] for point, each in ends.items()})
-    ranks = {each.settings: each.rank for each in designs(given)}
+    ranks = {each.settings: each.rank for each in ranked_designs(given)}
     assert ranks == {"keys 1": 1, "keys 3": 1, "keys 4": 3, "keys 2": 4}

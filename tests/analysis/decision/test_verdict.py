@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from quorisk.analysis.decision import verdict
 from quorisk.analysis.decision.advice import recommend
-from quorisk.analysis.decision.designs import Design, designs
+from quorisk.analysis.decision.designs import Design, ranked_designs
 from quorisk.analysis.decision.judging import FAILS, MEETS, UNDECIDED, judge, runs_to_settle, tail
 from quorisk.analysis.decision.verdict import decades
 from quorisk.analysis.results.frame import frame as frame_of
@@ -26,7 +26,7 @@ FAULTS = {"faults__message_loss": [0.1, 0.2]}
 
 def rows(losses, confidence=0.95, simultaneous=False, unfinished=0, **varied):
     given = frame_of(table(losses, unfinished, **varied), confidence, simultaneous)
-    return choose.of(given, "data loss")
+    return choose.rows_of(given, "data loss")
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_an_interval_meets_a_target_only_as_a_whole(low, high, expected):
 
 
 def test_a_design_meets_under_all_faults_and_fails_under_any():
-    safe, mixed, bad = designs(rows([0, 0, 0, 30, 30, 30], model__keys=[1, 2, 3], **FAULTS))
+    safe, mixed, bad = ranked_designs(rows([0, 0, 0, 30, 30, 30], model__keys=[1, 2, 3], **FAULTS))
     assert [each.settings for each in (safe, mixed, bad)] == ["keys 1", "keys 2", "keys 3"]
     # 0 of 1000 reaches to 0.0037, 30 of 1000 from 0.0203 to 0.0426
     assert [each.verdict(0.01) for each in (safe, mixed, bad)] == [MEETS, FAILS, FAILS]
@@ -60,13 +60,15 @@ def test_designs_are_ranked_by_the_upper_ends_of_their_worst_faults_rates_among_
     varied = {"model__keys": [1, 2], "rates__broker_crash": [0.5, 1.0]}
     given = rows([30, 3, 9, 9], **varied)
     given.loc[given["point_id"] == "id1", "high"] = 0.5
-    found = [(each.settings, each.worst["at"]) for each in designs(given)]
+    found = [(each.settings, each.worst["at"]) for each in ranked_designs(given)]
     assert found == [("keys 2", ""), ("keys 1", "broker crash 1")]
 
 
 def test_worst_faults_have_units_where_time_has():
     given = rows([30, 3, 9, 9], **{"model__keys": [1, 2], "rates__broker_crash": [1 / 3600, 1 / 86_400]})
-    ats = [[each.worst["at"] for each in designs(some)] for some in (given, given.assign(**{text.TIME_UNIT: "s"}))]
+    ats = [
+        [each.worst["at"] for each in ranked_designs(some)] for some in (given, given.assign(**{text.TIME_UNIT: "s"}))
+    ]
     assert ats == [["", "broker crash 2.77778 × 10⁻⁴"], ["", "broker crash 1 / h"]]
 
 
@@ -95,7 +97,7 @@ def test_the_point_that_fails_need_not_be_the_one_whose_interval_reaches_highest
 def test_where_a_design_fails_the_faults_are_told_under_which_it_does():
     given = frame([0, 30, 0, 0], model__keys=[1, 2], **FAULTS)
     given.loc[given["point_id"] == "id0", "high"] = 0.6  # few runs, say, which decide nothing
-    keys = next(each for each in designs(given[given["invariant"] == "data loss"]) if each.worst["high"] == 0.6)
+    keys = next(each for each in ranked_designs(given[given["invariant"] == "data loss"]) if each.worst["high"] == 0.6)
     assert keys.worst["at"] != keys.telling(0.01)["at"]
     said = recommend(given.assign(target=0.01)).sentences
     assert any(f"0.0300, interval 0.0203 to 0.0426 (at {keys.telling(0.01)['at']})" in sentence for sentence in said)
@@ -106,7 +108,7 @@ def test_where_a_design_fails_the_faults_are_told_under_which_it_does():
 
 def test_the_rule_of_three_says_how_many_runs_settle_it():
     given = rows([0])
-    [design] = designs(given)
+    [design] = ranked_designs(given)
     runs = design.runs_to_settle(tail(given), 1e-6)
     assert clopper_pearson(0, math.ceil(runs), 0.95)[1] <= 1e-6 < clopper_pearson(0, math.floor(runs) - 1, 0.95)[1]
 
@@ -157,7 +159,7 @@ def test_beyond_a_head_it_is_runs_from_its_exits_that_settle(interval, losses, t
 def test_a_design_is_settled_by_the_first_point_that_fails_or_the_last_that_meets():
     def settled(losses, target):
         given = rows(losses, **FAULTS)
-        [design] = designs(given)
+        [design] = ranked_designs(given)
         assert design.verdict(target) == UNDECIDED
         alone = [runs_to_settle(point, tail(given), target) for point in design.points]
         return design.runs_to_settle(tail(given), target), alone
@@ -188,7 +190,7 @@ def test_the_tail_is_that_of_each_interval():
 
 
 def test_decades_go_from_what_all_meet_to_what_none_does():
-    found = decades(designs(rows([0, 30, 30], model__keys=[1, 2, 3])))
+    found = decades(ranked_designs(rows([0, 30, 30], model__keys=[1, 2, 3])))
     assert [each.target for each in found] == pytest.approx([0.1, 0.01, 0.001])
     assert [[design.settings for design in each.meets] for each in found] == [
         ["keys 1", "keys 2", "keys 3"],
@@ -196,7 +198,7 @@ def test_decades_go_from_what_all_meet_to_what_none_does():
         [],
     ]
     assert [(each.fails, each.undecided) for each in found] == [(0, 0), (2, 0), (2, 1)]
-    assert [each.target for each in decades(designs(rows([RUNS])))] == pytest.approx([1.0, 0.1])
+    assert [each.target for each in decades(ranked_designs(rows([RUNS])))] == pytest.approx([1.0, 0.1])
 
 
 def test_decades_are_ten_at_the_most():
@@ -233,7 +235,7 @@ def designs_of(losses, quorums=QUORUMS, off=(), target=0.01):
 
 
 def chosen(given):
-    found = designs(choose.of(given, "data loss"))
+    found = ranked_designs(choose.rows_of(given, "data loss"))
     return [each.settings.removeprefix("design ") for each in verdict.choice(found, given["target"].iloc[0])]
 
 
@@ -280,19 +282,19 @@ def test_a_switch_is_named_where_it_is_not_as_it_is_by_default():
 def test_designs_of_which_nothing_was_lost_share_a_rank_however_many_runs_they_had():
     given = designs_of([0, 0, 90, 30])
     given.loc[given["point_id"] == "id1", "high"] = 0.3
-    ranks = {each.settings: each.rank for each in designs(choose.of(given, "data loss"))}
+    ranks = {each.settings: each.rank for each in ranked_designs(choose.rows_of(given, "data loss"))}
     assert ranks == {"design WQ 2 AQ 1": 1, "design WQ 2 AQ 2": 1, "design WQ 3 AQ 3": 3, "design WQ 3 AQ 2": 4}
 
 
 @given_examples(max_examples=25, deadline=None)
 @given_values(st.lists(st.integers(0, RUNS), min_size=2, max_size=6), st.randoms())
 def test_ranks_do_not_depend_on_the_order_of_the_grid_and_fewer_losses_never_rank_below_more(losses, random):
-    rows = choose.of(frame(losses, target=0.01, model__keys=range(len(losses))), "data loss")
+    rows = choose.rows_of(frame(losses, target=0.01, model__keys=range(len(losses))), "data loss")
     places = list(range(len(losses)))
     random.shuffle(places)
-    found = designs(rows)
-    assert designs(rows.iloc[places]) == found
-    assert verdict.choice(designs(rows.iloc[places]), 0.01) == verdict.choice(found, 0.01)
+    found = ranked_designs(rows)
+    assert ranked_designs(rows.iloc[places]) == found
+    assert verdict.choice(ranked_designs(rows.iloc[places]), 0.01) == verdict.choice(found, 0.01)
     for one, other in itertools.product(found, found):
         if one.worst["losses"] < other.worst["losses"]:
             assert one.rank <= other.rank
@@ -301,7 +303,7 @@ def test_ranks_do_not_depend_on_the_order_of_the_grid_and_fewer_losses_never_ran
 
 def test_the_runs_that_settle_are_those_of_the_hardest_to_settle():
     given = frame([4, 6], model__keys=[1, 2])
-    easy, hard = (each.runs_to_settle(0.025, 0.01) for each in designs(choose.of(given, "data loss")))
+    easy, hard = (each.runs_to_settle(0.025, 0.01) for each in ranked_designs(choose.rows_of(given, "data loss")))
     assert RUNS < easy < hard
     assert f"about {numbers.number(hard)} runs" in recommend(given.assign(target=0.01)).sentences[0]
 
@@ -351,12 +353,12 @@ def test_configurations_without_runs_are_told_of():
 
 
 def test_verdicts_on_many_points_are_cheap_enough_to_make():
-    assert len(designs(rows([1] * 4_000, model__keys=range(4_000)))) == 4_000
+    assert len(ranked_designs(rows([1] * 4_000, model__keys=range(4_000)))) == 4_000
 
 
 def yearly(losses, per_year, target=math.inf, **columns):
     """The rows of designs with two scenarios each."""
-    rows = choose.of(
+    rows = choose.rows_of(
         frame(losses, target=target, model__design=range(len(losses) // 2), run__scenario=["a", "b"]), "data loss"
     )
     return rows.assign(per_year=rows["run.scenario"].map(dict(zip("ab", per_year, strict=True))), together=2, **columns)
@@ -365,7 +367,7 @@ def yearly(losses, per_year, target=math.inf, **columns):
 def test_a_design_s_year_is_the_sum_of_its_scenarios():
     rows = yearly([0, 3, 30, 0], (1000.0, 2.0))
     rows["model.clients"] = rows["run.scenario"].map({"a": 1, "b": 2})  # the scenarios' own, no choice
-    safe, bad = designs(rows)
+    safe, bad = ranked_designs(rows)
     assert [each.settings for each in (safe, bad)] == ["design 0", "design 1"]
     for design in (safe, bad):
         parts = rows[rows["model.design"] == int(design.settings[-1])]
@@ -402,18 +404,18 @@ def test_what_is_wanted_beside_losses_decides_too():
     rows = yearly([0, 3, 0, 3], (1000.0, 2.0), target=10.0)
     fast = rows["model.design"] == 0
     rows = rows.assign(write_p99_ms=5.0, write_p99_high_ms=np.where(fast, 5.0, 30.0), wants_write_p99_ms=20.0)
-    one, other = designs(rows)
+    one, other = ranked_designs(rows)
     assert (one.verdict(10.0), other.verdict(10.0)) == (MEETS, FAILS)
     assert [each.settings for each in verdict.choice([one, other], 10.0)] == ["design 0"]
     assert any(each.startswith("Rejected for another target") for each in recommend(rows).sentences)
     rows = rows.assign(write_p99_high_ms=5.0, copies=np.where(fast, 3, 2), wants_copies=2)
-    assert len(verdict.choice(designs(rows), 10.0)) == 2  # both have what was said to be enough
+    assert len(verdict.choice(ranked_designs(rows), 10.0)) == 2  # both have what was said to be enough
 
 
 def test_a_zero_that_is_proved_ranks_before_one_that_is_not():
-    rows = choose.of(frame([0, 0, 5], model__keys=[1, 2, 3]), "data loss")
+    rows = choose.rows_of(frame([0, 0, 5], model__keys=[1, 2, 3]), "data loss")
     rows.loc[rows["model.keys"] == 2, "high"] = 0.0
-    assert [(each.settings, each.rank, each.is_proved) for each in designs(rows)] == [
+    assert [(each.settings, each.rank, each.is_proved) for each in ranked_designs(rows)] == [
         ("keys 2", 1, True),
         ("keys 1", 2, False),
         ("keys 3", 2, False),

@@ -9,13 +9,13 @@ import pytest
 from rich.console import Console
 
 import quorisk
-from quorisk.analysis.cluster.figures import Figure
+from quorisk.analysis.cluster.figures import YearFigure
 from quorisk.analysis.compare import compare
 from quorisk.analysis.decision import depends, whole
-from quorisk.analysis.decision.designs import num_runs
+from quorisk.analysis.decision.designs import runs_of_interval
 from quorisk.analysis.decision.weigh import Weigher
 from quorisk.analysis.exact.exact import exact
-from quorisk.analysis.experiment.config import ConfigError, build
+from quorisk.analysis.experiment.config import ConfigError, build_experiment
 from quorisk.command import show_sensitivity, show_year
 from quorisk.command.show import console
 from quorisk.say import numbers
@@ -58,11 +58,11 @@ CLUSTERED: dict[str, Any] = {
 
 
 def load(*overrides: str, document: dict[str, Any] = DOCUMENT):
-    return build(document, "x.toml", overrides)
+    return build_experiment(document, "x.toml", overrides)
 
 
 def year(experiment, **options):
-    return whole.whole(experiment, Weigher(1 << 26, 1), **options)
+    return whole.whole_year(experiment, Weigher(1 << 26, 1), **options)
 
 
 def test_a_year_is_the_sum_of_events_in_closed_form():
@@ -81,11 +81,11 @@ def test_a_year_is_the_sum_of_events_in_closed_form():
 
 def test_a_year_is_of_one_design_and_a_picked_scenario_is_none():
     assert not load("scenario=calm").asks_year
-    assert not build({**DOCUMENT, "scenarios": {}}, "x.toml").asks_year
+    assert not build_experiment({**DOCUMENT, "scenarios": {}}, "x.toml").asks_year
     with pytest.raises(ConfigError, match=r"^x.toml: grid.model.keys: 2 grid points, but one is needed"):
         year(load("grid.keys=[1, 2]"))
     with pytest.raises(ConfigError, match=r"^x.toml: scenarios.calm: not solved"):
-        whole.whole(load("run.horizon=5"), Weigher(1 << 26, 1), is_exact=True)
+        whole.whole_year(load("run.horizon=5"), Weigher(1 << 26, 1), is_exact=True)
 
 
 def test_each_scenario_says_the_number_of_runs_behind_its_interval():
@@ -94,11 +94,11 @@ def test_each_scenario_says_the_number_of_runs_behind_its_interval():
     found = year(experiment)
     runs = {name: row["runs"] for name, row in found.scenarios.items()}
     assert max(runs.values()) == experiment.run.runs
-    show_year.year(found, experiment, Console(file=said, width=200))
+    show_year.print_year(found, experiment, Console(file=said, width=200))
     assert all(f", {number:,} runs" in said.getvalue() for number in runs.values())
     assert {row["runs"] for row in year(load()).scenarios.values()} == {0}
     head = {"method": "exact head, sampled tail", "runs": 20_000.0, "exit_runs": 3_000.0}
-    assert (num_runs(head), num_runs(head | {"exit_runs": math.nan})) == (3_000, 0)
+    assert (runs_of_interval(head), runs_of_interval(head | {"exit_runs": math.nan})) == (3_000, 0)
 
 
 @pytest.mark.parametrize("document", [DOCUMENT, CLUSTERED], ids=["scenarios", "cluster"])
@@ -224,7 +224,7 @@ def test_elasticities_are_those_of_differences_of_the_year_itself():
     for document in (DOCUMENT, CLUSTERED):
         given = load(document=document)
         found = depends.depends(given, 1 << 26, 1)
-        assert isinstance(found, depends.Yearly)
+        assert isinstance(found, depends.YearlyElasticities)
         assert found.whole.p_any == year(given).p_any
         every = {"p_any": found.elasticities, "incidents": found.of_incidents, "entries": found.of_entries}
         told = {key: value for key, value in found.values.items() if value > 0.0}
@@ -245,7 +245,7 @@ def test_elasticities_of_the_pulsar_cluster_are_those_of_differences_of_its_year
     quorums = {"ensemble_size": write_quorum, "write_quorum": write_quorum, "ack_quorum": ack_quorum}
     given = quorisk.load_experiment(ROOT / "configs" / "pulsar.toml", quorums | {"bookies": write_quorum + 1})
     found = depends.depends(given, 1 << 28, 1)
-    assert isinstance(found, depends.Yearly)
+    assert isinstance(found, depends.YearlyElasticities)
     p = found.whole.p_any
     width = (p.high - p.low) / p.value
     figures = {key: value for key, value in found.values.items() if value}
@@ -266,10 +266,10 @@ def test_what_is_not_known_of_a_scenario_that_loses_little_counts_as_0_and_is_to
     for per_year, is_little in (1e-4, True), (0.5, False):
         failover = {**CLUSTERED["scenarios"]["failover"], "per_year": per_year, "run": {"horizon": 10.0}}
         document = {**CLUSTERED, "scenarios": {"failover": failover}, "run": {"runs": 2000}}
-        found = depends.depends(build(document, "x.toml"), 1 << 26, 1)
+        found = depends.depends(build_experiment(document, "x.toml"), 1 << 26, 1)
         assert depends.as_json(found)["elasticities_taken_as_0"] == ["failover"] * is_little
         assert (found.elasticities["cluster.events.power_outage.p_lost"] is not None) == is_little
-        show_sensitivity.sensitivity(found, console())
+        show_sensitivity.print_sensitivity(found, console())
         said = "of the incidents, depends on some figures is not known, and counts as 0.\n" in capsys.readouterr().out
         assert said == is_little
 
@@ -307,12 +307,12 @@ def test_variants_are_compared_by_their_years():
 
 @pytest.mark.parametrize(("high", "is_said"), [(6.0, True), (75.0, False)])
 def test_variants_are_named_of_which_one_loses_less_often_and_the_other_less(high, is_said):
-    rare, few = Figure(1e-3, 1e-3, 1e-3, "exact"), Figure(5.0, 5.0, 5.0, "exact")
+    rare, few = YearFigure(1e-3, 1e-3, 1e-3, "exact"), YearFigure(5.0, 5.0, 5.0, "exact")
     year = whole.Whole("", rare, rare, few, {}, {}, {}, 0.95)
-    other = year._replace(p_any=Figure(4e-4, 3e-4, 5e-4, ""), entries=Figure(80.0, 70.0, 90.0, ""))
-    third = year._replace(p_any=Figure(9e-4, 8e-4, 1e-3, ""), entries=Figure(9.0, 8.0, 10.0, ""))
+    other = year._replace(p_any=YearFigure(4e-4, 3e-4, 5e-4, ""), entries=YearFigure(80.0, 70.0, 90.0, ""))
+    third = year._replace(p_any=YearFigure(9e-4, 8e-4, 1e-3, ""), entries=YearFigure(9.0, 8.0, 10.0, ""))
     said = io.StringIO()
-    found = {"WQ 4": year._replace(entries=Figure(5.0, 4.0, high, "")), "WQ 3": other, "WQ 5": third}
+    found = {"WQ 4": year._replace(entries=YearFigure(5.0, 4.0, high, "")), "WQ 3": other, "WQ 5": third}
     show_year.variants(found, Console(file=said, width=200))
     assert (
         "WQ 3 loses anything less often than WQ 4, but more on average: 80 a year against 5.\n" in said.getvalue()

@@ -9,7 +9,7 @@ import pytest
 from quorisk.analysis.decision.recommend import advise, as_json
 from quorisk.analysis.decision.summary import summary
 from quorisk.analysis.decision.weigh import Weigher
-from quorisk.analysis.experiment.config import build
+from quorisk.analysis.experiment.config import build_experiment
 from quorisk.kernels.errors import ConfigError
 from quorisk.say.quantities import YEAR_S
 
@@ -35,7 +35,7 @@ def advice(targets: dict[str, Any], cluster: dict[str, Any] | None = CLUSTER, **
         "grid": grid,
         "targets": targets,
     }
-    return advise(build(document | ({"cluster": cluster} if cluster else {}), "x.toml"), Weigher(1 << 26, 1))
+    return advise(build_experiment(document | ({"cluster": cluster} if cluster else {}), "x.toml"), Weigher(1 << 26, 1))
 
 
 def test_a_design_that_stops_at_any_restart_is_no_silent_runner_up():
@@ -73,11 +73,11 @@ def test_minutes_that_nobody_knows_meet_no_target():
     model = {"bookies": 4, "clients": 1, "write_quorum": 3, "ack_quorum": 3, "entries": 1, "inflight": 1}
     targets = {"p_any_loss_per_year": 0.5, "write_minutes_lost_per_year": 60}
     document = {"protocol": "bookkeeper", "model": model, "cluster": CLUSTER, "targets": targets}
-    found = advise(build(document, "x.toml"), Weigher(1 << 26, 1))
+    found = advise(build_experiment(document, "x.toml"), Weigher(1 << 26, 1))
     assert found.designs[0].worst["write_minutes_lost_per_year"] == math.inf
     assert found.designs[0].shortfalls() == ["nobody knows how many minutes a year without writes"]
     assert as_json(found)["designs"][0]["write_minutes_lost_per_year"] is None
-    known = advise(build(document | {"profile": "bookkeeper_ssd"}, "x.toml"), Weigher(1 << 26, 1))
+    known = advise(build_experiment(document | {"profile": "bookkeeper_ssd"}, "x.toml"), Weigher(1 << 26, 1))
     assert known.designs[0].worst["write_minutes_lost_per_year"] == pytest.approx(3 * 12 * 5 / 60, rel=1e-3)
     assert not known.designs[0].shortfalls()
     assert not any("Any restart" in each for each in known.words.sentences)  # another bookie takes the place
@@ -89,7 +89,7 @@ def test_writes_that_wait_for_other_bookies_while_a_rack_is_down_are_told():
     cluster |= {"node_bytes": "1 GB", "repair_bandwidth": "100 MB/s", "node_loss": "2 % / year"}
     model = {"bookies": 4, "clients": 1, "write_quorum": 3, "ack_quorum": 3, "entries": 1, "inflight": 1}
     document = {"protocol": "bookkeeper", "model": model, "cluster": cluster, "targets": {"p_any_loss_per_year": 0.5}}
-    [design] = advise(build(document, "x.toml"), Weigher(1 << 26, 1)).designs
+    [design] = advise(build_experiment(document, "x.toml"), Weigher(1 << 26, 1)).designs
     share = 1 - (math.comb(30, 3) - 2 * math.comb(15, 3)) / (math.comb(45, 3) - 3 * math.comb(15, 3))
     assert design.worst["pauses_with_rack"] == pytest.approx(share, rel=1e-6)
     assert design.writes_stop()[0].startswith("When a rack goes down, writes of ")

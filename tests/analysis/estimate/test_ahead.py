@@ -44,7 +44,7 @@ def started(monkeypatch):
 def points():
     """Of the protocol that is compiled soonest."""
     model = {"messages": 2, "compactions": 1, "keys": 1, "values": 1, "max_crashes": 1}
-    return config.build({"protocol": "compaction", "model": model}, "topic").points
+    return config.build_experiment({"protocol": "compaction", "model": model}, "topic").points
 
 
 def test_another_process_compiles_while_the_body_runs(started, points):

@@ -13,7 +13,7 @@ from scipy.stats import binom, binomtest
 from quorisk.analysis import bench
 from quorisk.analysis.estimate import estimate
 from quorisk.analysis.estimate.estimate import Exposure, MetFaults
-from quorisk.analysis.experiment.config import ConfigError, build, load
+from quorisk.analysis.experiment.config import ConfigError, build_experiment, load
 from quorisk.analysis.statistics.intervals import clopper_pearson
 from quorisk.command import show
 from quorisk.kernels.cores import num_cores
@@ -96,11 +96,11 @@ def test_runs_that_may_hide_a_loss_widen_the_interval_upwards():
 
 @pytest.fixture(scope="module")
 def topic():
-    return estimate.estimate(build(TOPIC, "topic"), 2)
+    return estimate.estimate(build_experiment(TOPIC, "topic"), 2)
 
 
 def test_an_estimate_sums_up_the_engines_runs(topic):
-    experiment = build(TOPIC, "topic")
+    experiment = build_experiment(TOPIC, "topic")
     points = pack(experiment.model, [experiment.points[0].point])
     runs = record(experiment.model, points, Job(0, 0, 20_000), 5)
     columns = dict(zip(RECORD, runs.T, strict=True))
@@ -123,7 +123,7 @@ def test_an_estimate_sums_up_the_engines_runs(topic):
 
 def test_only_1_is_written_1():
     def shown(losses, runs, hidden=0):
-        return show.probability(estimate.Risk(losses, losses / runs, *clopper_pearson(losses, runs, 0.95, hidden)))
+        return show.probability_text(estimate.Risk(losses, losses / runs, *clopper_pearson(losses, runs, 0.95, hidden)))
 
     assert shown(999_980, 1_000_000) == "0.999980"
     assert shown(545_382, 1_000_000) == "0.5454"
@@ -134,23 +134,23 @@ def test_only_1_is_written_1():
 
 def test_confidence_is_never_written_100_percent(topic):
     out = io.StringIO()
-    show.estimate(topic._replace(confidence=1 - 1e-12), Console(file=out, width=200))
+    show.print_estimate(topic._replace(confidence=1 - 1e-12), Console(file=out, width=200))
     assert "99.9999999999% interval" in out.getvalue()
     assert numbers.percent(1 - 1e-12) == "99.9999999999%"
 
 
 def test_times_too_long_or_too_short_to_be_counted_make_no_mean(capsys):
     """Losses come after some 6 by rates of 1, after 6e14 by rates of 1e-14: then all count as MOST_TIME."""
-    names = [action.name for action in build(TOPIC, "topic").model.actions]
+    names = [action.name for action in build_experiment(TOPIC, "topic").model.actions]
     late, fast, slow = (
-        build(TOPIC | {"rates": dict.fromkeys(names, rate)}, "scaled") for rate in (1e-14, 1e8, 1e-12 / 3)
+        build_experiment(TOPIC | {"rates": dict.fromkeys(names, rate)}, "scaled") for rate in (1e-14, 1e8, 1e-12 / 3)
     )
-    soon = estimate.estimate(build(TOPIC, "topic"), 1)
+    soon = estimate.estimate(build_experiment(TOPIC, "topic"), 1)
     assert soon.mean_time_to_loss is not None
     for scaled in (late, fast):
         found = estimate.estimate(scaled, 1)
         assert (found.outcomes, found.mean_time_to_loss) == (soon.outcomes, None)
-        show.estimate(found, Console())
+        show.print_estimate(found, Console())
         assert "mean model time to data loss: outside 2^-20 to 2^46; scale the rates" in capsys.readouterr().out
     found = estimate.estimate(slow, 1)
     assert found.outcomes == soon.outcomes
@@ -159,8 +159,8 @@ def test_times_too_long_or_too_short_to_be_counted_make_no_mean(capsys):
 
 @pytest.mark.parametrize("engine", [numba_engine, pytest.param(jax_engine, marks=pytest.mark.exhaustive)])
 def test_times_too_long_to_be_counted_are_the_longest_that_are(engine):
-    names = [action.name for action in build(TOPIC, "topic").model.actions]
-    late = build(TOPIC | {"rates": dict.fromkeys(names, 1e-14)}, "scaled")
+    names = [action.name for action in build_experiment(TOPIC, "topic").model.actions]
+    late = build_experiment(TOPIC | {"rates": dict.fromkeys(names, 1e-14)}, "scaled")
     runs = engine.record(late.model, pack(late.model, [late.points[0].point]), Job(0, 0, 20_000), 5)
     lost = runs[runs[:, 0] == OUTCOMES.index("lost")]
     assert {tuple(times) for times in lost[:, -2:].tolist()} == {(MOST_HIGH_TICKS, 0)}
@@ -169,7 +169,7 @@ def test_times_too_long_to_be_counted_are_the_longest_that_are(engine):
 def test_what_losses_met_and_how_long_exposure_lasts_is_said(topic):
     def shown(**changed):
         out = io.StringIO()
-        show.estimate(topic._replace(**changed), Console(file=out, width=120))
+        show.print_estimate(topic._replace(**changed), Console(file=out, width=120))
         return out.getvalue()
 
     lost = topic.data_loss.losses
@@ -201,13 +201,13 @@ def test_what_losses_met_and_how_long_exposure_lasts_is_said(topic):
 
 def test_progress_counts_every_run_once():
     ended: list[int] = []
-    estimate.estimate(build(TOPIC, "topic", ["runs=40000"]), 2, ended.append)
+    estimate.estimate(build_experiment(TOPIC, "topic", ["runs=40000"]), 2, ended.append)
     assert len(ended) > 1
     assert sum(ended) == 40_000
 
 
 def test_unfinished_runs_count_as_possible_losses(topic):
-    short = estimate.estimate(build(TOPIC, "topic", ["max_steps=18"]), 1)
+    short = estimate.estimate(build_experiment(TOPIC, "topic", ["max_steps=18"]), 1)
     unfinished = short.outcomes["unfinished"]
     assert 0 < unfinished < 20_000
     for name, risk in short.invariants.items():
@@ -216,7 +216,7 @@ def test_unfinished_runs_count_as_possible_losses(topic):
 
 
 def test_runs_that_the_horizon_ends_are_answers(topic):
-    early = estimate.estimate(build(TOPIC, "topic", ["horizon=2"]), 1)
+    early = estimate.estimate(build_experiment(TOPIC, "topic", ["horizon=2"]), 1)
     assert early.outcomes["horizon"] > 0
     for risk in early.invariants.values():
         assert risk.high == clopper_pearson(risk.losses, 20_000, 0.95)[1]
@@ -238,7 +238,7 @@ def test_rates_that_a_result_rests_on_are_listed_below_it_only_if_they_are_few(t
     def shown(file, *overrides):
         experiment = load(file, overrides, one=True)
         said = estimate.assumptions(experiment.model, experiment.points[0].point)
-        show.estimate(topic._replace(assumptions=said), Console(width=120))
+        show.print_estimate(topic._replace(assumptions=said), Console(width=120))
         return capsys.readouterr().out
 
     assert "client_starts_recovery 0.2" in shown(CONFIGS / "defect1.toml")
@@ -251,7 +251,7 @@ def test_rates_that_a_result_rests_on_are_listed_below_it_only_if_they_are_few(t
 def test_an_estimate_is_of_one_point():
     grid = ["grid.keys=[1, 2]", "grid.values=[1]", "grid.max_crashes=[0, 1]"]
     with pytest.raises(ConfigError) as error:
-        estimate.estimate(build(TOPIC, "topic", grid), 1)
+        estimate.estimate(build_experiment(TOPIC, "topic", grid), 1)
     assert str(error.value) == (
         "topic: grid.model.keys, grid.model.max_crashes: 4 grid points, but one is needed; "
         "set model.keys and model.max_crashes to pick one, or sweep all with `quorisk run`"

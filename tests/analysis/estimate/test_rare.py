@@ -5,7 +5,7 @@ import math
 import pytest
 
 from quorisk.analysis.estimate import estimate, method, rare
-from quorisk.analysis.estimate.stopping import estimator_of
+from quorisk.analysis.estimate.stopping import estimator_of_run
 from quorisk.analysis.exact.exact import exact
 from quorisk.analysis.experiment import config
 from quorisk.analysis.experiment.keys import DATA_LOSS
@@ -28,7 +28,7 @@ RUN = {"runs": 20_000, "seed": 5}
 
 def experiment(*overrides, **rates):
     document = {"protocol": "compaction", "model": MODEL, "variant": VARIANT, "rates": rates, "run": RUN}
-    return config.build(document, "topic", overrides)
+    return config.build_experiment(document, "topic", overrides)
 
 
 def probability(given):
@@ -99,14 +99,14 @@ def test_what_is_not_data_loss_is_counted_in_the_first_runs(monkeypatch):
 )
 def test_counts_stay_within_what_is_certain(inside, leaves, losses, p, low, high):
     """The count's ends are those of R's `binom.test(20, 100)` and `binom.test(0, 100)`."""
-    part = rare.Part(inside, leaves, 0.0, 0, False)
+    part = rare.LossPart(inside, leaves, 0.0, 0, False)
     found = part.counted(Estimator(0.95, 1, False), losses, 100, 0)
     assert found == pytest.approx((p, low, high), abs=1e-6, rel=1e-3 if losses else None)
 
 
 @pytest.mark.parametrize("enough", [1e-3, 1e-5, 1e-6])
 def test_so_many_runs_from_exits_as_make_an_interval_narrow_and_no_more(enough):
-    part, estimator = rare.Part(0.0, 0.5, 0.0, 10, True), Estimator(0.95, 1, False)
+    part, estimator = rare.LossPart(0.0, 0.5, 0.0, 10, True), Estimator(0.95, 1, False)
 
     def width(runs):
         low, high = part.interval(estimator, 0, runs, 0)
@@ -119,7 +119,7 @@ def test_so_many_runs_from_exits_as_make_an_interval_narrow_and_no_more(enough):
 
 
 def test_where_only_a_bound_would_come_out_more_runs_are_made_if_a_number_comes_of_them():
-    part, estimator, runs = rare.Part(1e-6, 0.5, 0.0, 10, True), Estimator(0.95, 1, False), 50_000
+    part, estimator, runs = rare.LossPart(1e-6, 0.5, 0.0, 10, True), Estimator(0.95, 1, False), 50_000
     more = part.num_runs(estimator, runs, 0.0)
     for num, is_bound in ((runs, True), (more, False), (0.98 * more, True)):
         assert Estimator.far_apart(*part.interval(estimator, 0, int(num), 0)) == is_bound
@@ -160,7 +160,7 @@ def test_a_head_goes_on_where_only_a_bound_would_come_out():
     """One of MOST transitions has seen no loss by then. What comes out depends on nothing but that number."""
     given = experiment(broker_crash=1e-3)
     point, truth = given.points[0].point, probability(given)
-    found = [rare.solve(given.model, point, MEMORY, MOST, is_patient=patient) for patient in (False, True, True)]
+    found = [rare.solve_head(given.model, point, MEMORY, MOST, is_patient=patient) for patient in (False, True, True)]
     (_, short), (head, solved), (_, again) = filter(None, found)
     assert short.stopped_by == STOPPED_BY_SIZE
     assert rare.only_bounds(short, MOST)
@@ -181,7 +181,7 @@ def test_where_exits_have_no_room_a_smaller_head_is_tried_and_the_better_bound_k
         return exits._replace(left_out=solved.leaves if len(tried) <= crowded else 0.0)
 
     monkeypatch.setattr(method, "exits_of", without_room)
-    found = method.known(given.model, given.points[0].point, given.run, MOST, MEMORY)
+    found = method.known_head(given.model, given.points[0].point, given.run, MOST, MEMORY)
     assert found
     large, small = tried
     assert small.transitions < large.transitions
@@ -199,7 +199,7 @@ def test_a_head_that_cannot_be_solved_any_more_is_the_last_that_could(monkeypatc
         return solve(head, wholly) if len(calls) != 2 else None
 
     monkeypatch.setattr(Head, "solve", but_once)
-    found = rare.solve(given.model, point, MEMORY, MOST, lambda *each: told.append(each))
+    found = rare.solve_head(given.model, point, MEMORY, MOST, lambda *each: told.append(each))
     assert found is not None
     assert len(calls) == [most for _, most in told].count(None) == 3
     assert told[0] != told[-1] == (found[1].states, None)
@@ -218,7 +218,7 @@ def test_what_time_allows_is_known_before():
 def test_intervals_cover_as_often_as_they_say():
     given = experiment(broker_crash=1e-6)
     solved, exits, points = shallow(given)
-    part = rare.parts(given.model, solved, exits)["data loss"]
+    part = rare.parts_by_invariant(given.model, solved, exits)["data loss"]
     p, runs, replicates = probability(given), 500, 1000
     covered = losses = 0
     for replicate in range(replicates):
@@ -240,9 +240,9 @@ def test_runs_from_exits_are_the_same_on_any_number_of_threads():
 def test_an_exit_for_which_there_is_no_room_counts_as_loss():
     given = experiment(broker_crash=1e-6)
     solved, exits, _ = shallow(given)
-    all_of_them = rare.parts(given.model, solved, exits)["data loss"]
-    half = rare.parts(given.model, solved, exits._replace(left_out=solved.leaves / 2.0))["data loss"]
-    given_counts = (estimator_of(given.run), 3, 100, 0)
+    all_of_them = rare.parts_by_invariant(given.model, solved, exits)["data loss"]
+    half = rare.parts_by_invariant(given.model, solved, exits._replace(left_out=solved.leaves / 2.0))["data loss"]
+    given_counts = (estimator_of_run(given.run), 3, 100, 0)
     assert half.interval(*given_counts)[0] <= all_of_them.interval(*given_counts)[0]
     assert half.interval(*given_counts)[1] >= solved.lost + solved.leaves / 2.0 > all_of_them.interval(*given_counts)[1]
 
@@ -272,7 +272,9 @@ def test_runs_from_exits_have_all_of_their_lifetime_before_them():
     solved, exits, points = shallow(given)
     runs = 100_000
     losses = int(simulate(given.model, points, [Job(0, 0, runs)], 7)[0][LOST])
-    low, high = rare.parts(given.model, solved, exits)["data loss"].interval(Estimator(0.9999), losses, runs, 0)
+    low, high = rare.parts_by_invariant(given.model, solved, exits)["data loss"].interval(
+        Estimator(0.9999), losses, runs, 0
+    )
     assert losses > 100
     assert low <= probability(given) <= high
 
@@ -308,7 +310,7 @@ def test_what_a_small_head_leaves_out_is_told_by_hurried_runs(quorums, levels):
     solved = head.solve()
     assert solved
     exits = exits_of(head, solved, MEMORY)
-    part = rare.parts(model, method.sampled(solved, exits), exits)[DATA_LOSS]
+    part = rare.parts_by_invariant(model, method.sampled_head(solved, exits), exits)[DATA_LOSS]
     points = from_exits(pack(model, [point]), exits)
     losses = int(simulate(model, points, [Job(0, 0, runs)], 7, 2)[0][LOST])
     low, high = part.interval(Estimator(0.9999), losses, runs, 0)

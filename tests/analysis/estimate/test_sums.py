@@ -7,7 +7,7 @@ import pytest
 
 from quorisk.analysis.estimate import estimate
 from quorisk.analysis.estimate.sums import most_runs, run_sums
-from quorisk.analysis.experiment.config import build
+from quorisk.analysis.experiment.config import build_experiment
 from quorisk.analysis.experiment.keys import MAX_STEPS
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.points import pack
@@ -61,7 +61,9 @@ def test_estimates_of_runs_that_may_be_very_long_and_parts_of_one_are_the_whole(
     topic = {"protocol": "compaction", "model": {"messages": 3, "compactions": 3, "keys": 1, "values": 1}}
 
     def steps(*overrides):
-        return estimate.estimate(build(topic, "topic", ["max_crashes=2", "max_steps=1000000000", *overrides]), 2).steps
+        return estimate.estimate(
+            build_experiment(topic, "topic", ["max_crashes=2", "max_steps=1000000000", *overrides]), 2
+        ).steps
 
     assert steps("runs=500") == steps("runs=200") + steps("runs=300", "first_run=200")
     assert steps("runs=300") != steps("runs=300", "first_run=200")

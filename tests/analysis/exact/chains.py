@@ -32,15 +32,17 @@ def external_point(values, rates, loss):
 
 def solved(model, point, steps=(), times=()):
     """The chain of a point, its components and its answers."""
-    found = chain.build(model, point, MEMORY)
+    found = chain.build_chain(model, point, MEMORY)
     parts = absorption.components(found)
-    return found, parts, answers.solve(found, parts, model, steps, times)
+    return found, parts, answers.solve_chain(found, parts, model, steps, times)
 
 
 def experiment(protocol="bookkeeper", faults=0.1, **tables):
     sizes = named(2, 2, 1, 1, 1, 1) if protocol == "bookkeeper" else {}
     model = sizes | tables.pop("model", {})
-    return config.build({"protocol": protocol, "model": model, "faults": {"message_loss": faults}, **tables}, "test")
+    return config.build_experiment(
+        {"protocol": protocol, "model": model, "faults": {"message_loss": faults}, **tables}, "test"
+    )
 
 
 def by_hand(rows, initial, ends):

@@ -15,7 +15,7 @@ from quorisk.kernels import paths
 from quorisk.kernels.engines.points import Point
 from quorisk.kernels.model import COMPLETED, LOST, OUTCOMES, UNFINISHED
 from quorisk.kernels.states import absorption
-from quorisk.say.plain import plain
+from quorisk.say.plain import plain_data
 from tests.analysis.exact.chains import (
     BOOKKEEPER,
     CHECKED,
@@ -65,7 +65,7 @@ def test_herman_ring():
 def test_figure_of_the_design_and_the_keys_of_its_json():
     variant = {"semantics": "literal", "fence_recovery_reads": False}
     asked = experiment(model={"write_quorum": 2, "ack_quorum": 2}, variant=variant)
-    found = json.loads(json.dumps(plain(exact.exact(asked, 4 * MEMORY, steps=[14, 40]))))
+    found = json.loads(json.dumps(plain_data(exact.exact(asked, 4 * MEMORY, steps=[14, 40]))))
     assert f"{found['invariants']['NoDivergenceBetweenClientAndMetaData']['p']:.11e}" == "8.93576144389e-06"
     assert f"{found['expected_steps']:.11f}" == "7.52003662239"
     assert found["outcomes"]["lost"] == found["data_loss"]["p"] == pytest.approx(found["p_by_steps"]["40"], rel=1e-12)
@@ -239,7 +239,7 @@ def test_random_runs_agree(model, values, loss, rates):
 def test_storm_agrees(model, point):
     pytest.importorskip("stormpy")
     found, parts, ours = solved(model, point, steps=[5, 12, 30], times=[0.5, 4.0])
-    theirs = storm.solve(found, parts.largest == 1, model, [5, 12, 30], [0.5, 4.0])
+    theirs = storm.storm_answers(found, parts.largest == 1, model, [5, 12, 30], [0.5, 4.0])
     assert storm.largest_difference(ours, theirs) < 1e-10
 
 

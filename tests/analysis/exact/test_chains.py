@@ -28,7 +28,7 @@ from tests.support import point_of
 
 @pytest.mark.parametrize(("model", "point"), CHECKED, ids=lambda v: getattr(v, "name", ""))
 def test_chains_are_well_formed(model, point):
-    found = chain.build(model, point, MEMORY)
+    found = chain.build_chain(model, point, MEMORY)
     goes_on = found.ends == UNFINISHED
     sums = np.add.reduceat(np.append(found.p, 0.0), found.first[:-1]) * (np.diff(found.first) > 0)
     assert np.abs(sums - goes_on).max() < 1e-14
@@ -42,8 +42,8 @@ def test_chains_are_well_formed(model, point):
 
 @pytest.mark.parametrize(("loss", "fewer"), [(0.0, True), (0.1, False), (1.0, True)])
 def test_what_cannot_happen_is_not_followed(loss, fewer):
-    states = len(chain.build(BOOKKEEPER, point_of(BOOKKEEPER, loss, **named(2, 2, 1, 1, 1, 1)), MEMORY).ends)
-    everything = len(chain.build(BOOKKEEPER, point_of(BOOKKEEPER, 0.5, **named(2, 2, 1, 1, 1, 1)), MEMORY).ends)
+    states = len(chain.build_chain(BOOKKEEPER, point_of(BOOKKEEPER, loss, **named(2, 2, 1, 1, 1, 1)), MEMORY).ends)
+    everything = len(chain.build_chain(BOOKKEEPER, point_of(BOOKKEEPER, 0.5, **named(2, 2, 1, 1, 1, 1)), MEMORY).ends)
     assert (states < everything) == fewer
 
 
@@ -51,8 +51,8 @@ def test_ways_to_the_same_state_are_one_transition():
     """Every move comes twice, by two actions of rates 1 and 3: the same chain, four times as fast."""
     move = herman.MODEL.actions[0]
     twice = herman.MODEL._replace(name="herman_twice", actions=(move, move._replace(name="again")))
-    once = chain.build(herman.MODEL, external_point({}, {}, herman.MESSAGE_LOSS), MEMORY)
-    found = chain.build(twice, external_point({}, {"again": 3.0}, herman.MESSAGE_LOSS), MEMORY)
+    once = chain.build_chain(herman.MODEL, external_point({}, {}, herman.MESSAGE_LOSS), MEMORY)
+    found = chain.build_chain(twice, external_point({}, {"again": 3.0}, herman.MESSAGE_LOSS), MEMORY)
     assert (found.first == once.first).all()
     assert (found.target == once.target).all()
     assert found.p == pytest.approx(once.p, rel=1e-15)
@@ -69,7 +69,7 @@ def test_model_time_is_in_the_unit_of_the_rates():
 
 
 def test_components_come_before_those_that_lead_to_them():
-    found = chain.build(*CHECKED[2], MEMORY)
+    found = chain.build_chain(*CHECKED[2], MEMORY)
     parts = absorption.components(found)
     assert sorted(parts.states.tolist()) == list(range(len(found.ends)))
     of = np.empty(len(found.ends), np.int64)
@@ -82,7 +82,7 @@ def test_components_come_before_those_that_lead_to_them():
 def test_runs_that_never_end_are_unfinished():
     rows = [{1: 0.25, 3: 0.75}, {2: 1.0}, {1: 1.0}, {}]
     found = by_hand(rows, [1.0, 0.0, 0.0, 0.0], [UNFINISHED] * 3 + [COMPLETED])
-    ours = answers.solve(found, absorption.components(found), herman.MODEL, [], [])
+    ours = answers.solve_chain(found, absorption.components(found), herman.MODEL, [], [])
     assert ours.outcomes == {"completed": 0.75, "stuck": 0.0, "lost": 0.0, "horizon": 0.0, "unfinished": 0.25}
     assert math.isinf(ours.expected_steps)
     assert math.isinf(ours.expected_time)
@@ -90,13 +90,13 @@ def test_runs_that_never_end_are_unfinished():
 
 def test_states_and_transitions_together_stay_within_the_memory():
     point = point_of(KAFKA, replicas=3, truncation="kip320")
-    found = chain.build(KAFKA, point, MEMORY)
+    found = chain.build_chain(KAFKA, point, MEMORY)
     state_bytes = 8 + store.TABLE_BYTES + chain.STATE_BYTES  # of a state that is told apart by one word
     needed = state_bytes * len(found.ends) + chain.TRANSITION_BYTES * len(found.p)
     with pytest.raises(
         chain.ChainError, match=r"the first \d{3},\d{3} states and 1,\d{3},\d{3} transitions fill \d+ MiB"
     ):
-        chain.build(KAFKA, point, int(0.9 * needed))
+        chain.build_chain(KAFKA, point, int(0.9 * needed))
 
 
 def test_no_memory_is_so_large_that_states_outnumber_their_numbers(monkeypatch):
@@ -104,7 +104,7 @@ def test_no_memory_is_so_large_that_states_outnumber_their_numbers(monkeypatch):
     assert np.iinfo(np.int32).max == chain.MOST_STATES + 1
     monkeypatch.setattr(chain, "MOST_STATES", 20_000)
     with pytest.raises(chain.ChainError, match=r"^the first 3,\d{3} states and .* fill 1,024 MiB, and there are more"):
-        chain.build(BOOKKEEPER, point_of(BOOKKEEPER), MEMORY)
+        chain.build_chain(BOOKKEEPER, point_of(BOOKKEEPER), MEMORY)
 
 
 # Chains in files

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from quorisk.analysis.exact import answers
-from quorisk.analysis.experiment.config import build
+from quorisk.analysis.experiment.config import build_experiment
 from quorisk.kernels.protocols.kraft import MODEL
 from quorisk.kernels.states import absorption, chain
 from tests.analysis.exact import chains
@@ -28,12 +28,12 @@ def upgrade(min_isr: int = 1, faults: dict[str, Any] | None = None, **variant: A
         "rates": rates | {"no_data_loss_shutdown": "0 / s", "cluster_loses_power": EACH_2_MIN},
         "run": {"lifetime": "10 min"},
     }
-    return build(document, "upgrade.toml").points[0].point
+    return build_experiment(document, "upgrade.toml").points[0].point
 
 
 def data_loss(point: Any) -> float:
-    found = chain.build(MODEL, point, chains.MEMORY)
-    return answers.solve(found, absorption.components(found), MODEL, (), (), data_loss_alone=True).data_loss
+    found = chain.build_chain(MODEL, point, chains.MEMORY)
+    return answers.solve_chain(found, absorption.components(found), MODEL, (), (), data_loss_alone=True).data_loss
 
 
 @pytest.mark.sampled(3)

@@ -4,7 +4,7 @@ import pytest
 
 from quorisk.analysis.estimate.estimate import estimate
 from quorisk.analysis.exact.exact import exact
-from quorisk.analysis.experiment.config import Experiment, build
+from quorisk.analysis.experiment.config import Experiment, build_experiment
 from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.kernels.engines import numba_engine
 from quorisk.kernels.engines.lanes.build import QUEUED
@@ -23,7 +23,7 @@ OUTAGES = [(2, P_LOST), (3, 0.1)]
 
 def stored(copies: int, p_lost: float = P_LOST, ack_quorum: int = 0, **run: object) -> Experiment:
     """An entry that is stored and acknowledged, in a ledger that is closed, and then one outage."""
-    return build(
+    return build_experiment(
         {
             "protocol": "bookkeeper",
             "model": {
@@ -63,7 +63,7 @@ def test_an_outage_without_a_synced_journal_takes_the_last_moment_and_no_more(co
         "rates": {"cluster_loses_power": "1 / 10 years", "bookie_flushes": "1 / 1 s"},
         "run": {"lifetime": "7 days"},
     }
-    experiment = build(unsynced, "an outage")
+    experiment = build_experiment(unsynced, "an outage")
     p, outages_a_s = exact(experiment, MEMORY).data_loss.p, 1 / (10 * YEAR_S)
     assert p * per_s / outages_a_s == pytest.approx(per_s / copies, rel=0.003)  # the copies do not come at once
     [point] = experiment.points
@@ -72,7 +72,7 @@ def test_an_outage_without_a_synced_journal_takes_the_last_moment_and_no_more(co
     assert reckoned
     assert reckoned(values) == pytest.approx(1 / copies)  # with which clusters do
     older = unsynced | {"model": model | {"ledger": "closed"}}
-    assert exact(build(older, "an outage"), MEMORY).data_loss.p == 0.0
+    assert exact(build_experiment(older, "an outage"), MEMORY).data_loss.p == 0.0
 
 
 def test_an_outage_leaves_fewer_copies_of_what_it_does_not_lose():
@@ -107,7 +107,7 @@ def test_the_bookies_of_a_rack_are_lost_with_a_probability_of_their_own():
     }
     document["model"] = document["model"] | {"racks": 2}
     # both outages at the first rack, or both at the second, take no more than its bookies
-    assert exact(build(document, "racks"), MEMORY).data_loss.p == pytest.approx(0.5 * 0.5**3, rel=1e-5)
+    assert exact(build_experiment(document, "racks"), MEMORY).data_loss.p == pytest.approx(0.5 * 0.5**3, rel=1e-5)
 
 
 def test_an_outage_that_all_bookies_survive_loses_nothing_however_often_it_happens():

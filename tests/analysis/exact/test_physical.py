@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 
 from quorisk.analysis.exact.exact import exact
-from quorisk.analysis.experiment.config import build
+from quorisk.analysis.experiment.config import build_experiment
 from tests.references import absorbing, bookkeeper
 
 MEMORY_BYTES = 2 << 30
@@ -35,7 +35,7 @@ def p_lost(bookies: int, write_quorum: int, ack_quorum: int, message_loss: float
         "rates": {name: text for name, (text, _) in RATES.items()},
         "run": {"lifetime": "7 days"},
     }
-    return exact(build(document, "x.toml"), MEMORY_BYTES).data_loss.p
+    return exact(build_experiment(document, "x.toml"), MEMORY_BYTES).data_loss.p
 
 
 @pytest.mark.sampled(3)

@@ -15,8 +15,8 @@ MEMORY = 1 << 28
 
 
 def solve(model, point):
-    found = chain.build(model, point, MEMORY)
-    return answers.solve(found, absorption.components(found), model, (), ())
+    found = chain.build_chain(model, point, MEMORY)
+    return answers.solve_chain(found, absorption.components(found), model, (), ())
 
 
 @pytest.mark.parametrize("row", mttdl.PUBLISHED, ids=lambda row: f"{row.source[:4]} {row.copies}")

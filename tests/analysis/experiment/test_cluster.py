@@ -2,8 +2,8 @@
 
 import pytest
 
-from quorisk.analysis.experiment.cluster import keys, place
-from quorisk.analysis.experiment.config import ConfigError, build, load
+from quorisk.analysis.experiment.cluster import cluster_keys, place_design
+from quorisk.analysis.experiment.config import ConfigError, build_experiment, load
 from quorisk.analysis.experiment.follows import followed
 from quorisk.kernels.cluster.setting import Event
 from quorisk.say.quantities import YEAR_S
@@ -107,19 +107,19 @@ def test_a_bare_rate_is_a_year_s(placed):
 
 def test_the_ensemble_is_the_design_s(placed):
     """Where the model has E above the write quorum, a ledger has as many write sets."""
-    values = {key.name: key.default for key in keys().values()} | {
+    values = {key.name: key.default for key in cluster_keys().values()} | {
         **{"model.write_quorum": 3, "model.ack_quorum": 2, "model.ensemble_size": 5},
         **{"cluster.nodes": 9, "cluster.ledgers": 10.0, "cluster.entries_per_ledger": 10.0},
     }
-    cluster = place("bookkeeper", values, {}).cluster
+    cluster = place_design("bookkeeper", values, {}).cluster
     assert (cluster.write_quorum, cluster.ensemble_size, cluster.windows) == (3, 5, 5)
     with pytest.raises(ConfigError, match=r"cluster\.nodes = 4: at least model\.ensemble_size \(5\)"):
-        place("bookkeeper", values | {"cluster.nodes": 4}, {})
+        place_design("bookkeeper", values | {"cluster.nodes": 4}, {})
     with pytest.raises(ConfigError, match=r"cluster\.scatter_width = 3: at least model\.ensemble_size - 1 \(4\)"):
-        place("bookkeeper", values | {"cluster.placement": "copysets", "cluster.scatter_width": 3}, {})
+        place_design("bookkeeper", values | {"cluster.placement": "copysets", "cluster.scatter_width": 3}, {})
     alternating = {"model.write_quorum": 2, "cluster.placement": "two_racks", "cluster.racks": 2}
     with pytest.raises(ConfigError, match="cannot alternate"):
-        place("bookkeeper", values | alternating, {})
+        place_design("bookkeeper", values | alternating, {})
 
 
 def test_kafka_s_replicas_are_copies(placed):
@@ -189,7 +189,7 @@ def test_outages_of_clusters_and_racks_are_events(name):
     repair = {"node_bytes": theirs["repair_time_h"] * 3600 * theirs["nodes"], "repair_bandwidth": 1}
     table = {**same, **repair, "detection_delay": times["detection_delay"], "events": events}
     model = {"bookies": 4, "clients": 1, "write_quorum": 3, "ack_quorum": 3, "entries": 1, "inflight": 1}
-    [found] = build({"protocol": "bookkeeper", "model": model, "cluster": table}, "x.toml").clusters
+    [found] = build_experiment({"protocol": "bookkeeper", "model": model, "cluster": table}, "x.toml").clusters
     expected = cluster_of(name)
     assert found.cluster.events == expected.events
     assert found.cluster.repair_time == pytest.approx(expected.repair_time)

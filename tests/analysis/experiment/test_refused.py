@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quorisk.analysis.experiment import grid
-from quorisk.analysis.experiment.config import ConfigError, build, load
+from quorisk.analysis.experiment.config import ConfigError, build_experiment, load
 from quorisk.analysis.experiment.file_values import TABLES
-from quorisk.analysis.experiment.keys import find, keys_of
+from quorisk.analysis.experiment.keys import find_key, keys_of
 from quorisk.kernels.protocols.compaction import MODEL as COMPACTION
 from tests.analysis.experiment.files import BOOKKEEPER, TOPIC
 
@@ -173,7 +173,7 @@ def test_what_cannot_be_used_is_named_with_its_value_and_what_is_allowed(read, m
 def test_a_bare_name_has_to_be_unambiguous():
     key = keys_of(COMPACTION)["run.runs"]
     with pytest.raises(ConfigError, match=r"^runs may be run.runs or model.runs; write the dotted name$"):
-        find("runs", {"run.runs": key, "model.runs": key})
+        find_key("runs", {"run.runs": key, "model.runs": key})
 
 
 @pytest.mark.parametrize("key", ["rates.client_creates_ledger = 1e-25", "run.lifetime = 1e+25"])
@@ -264,7 +264,7 @@ tables = st.sampled_from(["model", "variant", "faults", "rates", "run", "grid"])
 def test_nothing_that_a_file_holds_ends_in_anything_but_one_line(tables):
     said = ""
     try:
-        build({"protocol": "compaction", **tables}, "x.toml")
+        build_experiment({"protocol": "compaction", **tables}, "x.toml")
     except ConfigError as error:
         said = str(error)
     assert len(said.splitlines()) <= 1
@@ -276,7 +276,7 @@ def test_a_grid_beyond_measure_is_refused_before_it_is_built():
     document = {"protocol": "compaction", "model": {}, "grid": axes}
     said = r"x: grid.rates.\w+ lists 400 values, and the grid has 64,000,000 combinations: at most 100,000; "
     with pytest.raises(ConfigError, match=said):
-        build(document, "x", [f"{p.name}=1" for p in COMPACTION.parameters if p.table == "model"])
+        build_experiment(document, "x", [f"{p.name}=1" for p in COMPACTION.parameters if p.table == "model"])
 
 
 def test_what_conditions_leave_out_of_a_grid_does_not_make_it_too_large(monkeypatch):
@@ -287,7 +287,7 @@ def test_what_conditions_leave_out_of_a_grid_does_not_make_it_too_large(monkeypa
     def points(num, *conditions):
         axes = {f"rates.{action.name}": list(range(1, num + 1)) for action in COMPACTION.actions[:2]}
         where = {"where": list(conditions)} if conditions else {}
-        return len(build({"protocol": "compaction", "model": sizes, "grid": axes | where}, "x").points)
+        return len(build_experiment({"protocol": "compaction", "model": sizes, "grid": axes | where}, "x").points)
 
     first, second = (f"rates.{action.name}" for action in COMPACTION.actions[:2])
     assert points(3) == 9
@@ -304,4 +304,4 @@ def test_what_conditions_leave_out_of_a_grid_does_not_make_it_too_large(monkeypa
 def test_values_twice_are_found_in_a_long_list_at_once():
     document = {"protocol": "compaction", "grid": {"rates.broker_crash": [*range(1, 50_000), 7]}}
     with pytest.raises(ConfigError, match=r" 7\.0 is listed twice"):
-        build(document, "x")
+        build_experiment(document, "x")

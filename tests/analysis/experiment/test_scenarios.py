@@ -249,7 +249,7 @@ def test_a_table_that_others_read_is_theirs(read):
 @pytest.mark.parametrize("path", sorted(BUILT_IN.glob("*.toml")), ids=lambda path: path.stem)
 def test_every_built_in_profile_says_of_each_figure_where_it_is_from_and_how_well_it_is_known(path):
     protocol = tomllib.loads(path.read_text("utf-8"))["protocol"]
-    profile = profiles.load(path.stem, protocol, Path("nowhere"))
+    profile = profiles.load_profile(path.stem, protocol, Path("nowhere"))
     keys = keys_of(registry.load(protocol))
     assert profile.about
     for name, figure in profile.figures.items():

@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from quorisk.analysis.cluster.answer import designs
+from quorisk.analysis.cluster.answer import placed_designs
 from quorisk.analysis.cluster.joined import enough_of
 from quorisk.analysis.exact.exact import exact
 from quorisk.analysis.experiment import config, starters
@@ -13,12 +13,12 @@ from quorisk.kernels.cluster.setting import DISTINCT_RACKS, RANDOM, TWO_RACKS
 from quorisk.kernels.errors import ConfigError
 
 PER_SECOND = 'a number above 0, and 1e12 at most, such as "1,600" or "1e4"'
-MINE = starters.Answers("40", "3", "1,600", "3 days", "E 3, WQ 3, AQ 2")
+MINE = starters.OperatorAnswers("40", "3", "1,600", "3 days", "E 3, WQ 3, AQ 2")
 
 
 def load(protocol, answers, tmp_path):
     path = tmp_path / "mine.toml"
-    path.write_text(starters.filled(protocol, answers), "utf-8")
+    path.write_text(starters.filled_template(protocol, answers), "utf-8")
     return config.load(path)
 
 
@@ -72,7 +72,7 @@ KEYS = {
 )
 def test_whatever_is_answered_the_file_loads_and_has_today_s_design(protocol, quorums, today, tmp_path):
     for nodes, racks in product(("5", "30"), ("1", "2", "5")):
-        experiment = load(protocol, starters.Answers(nodes, racks, "0.5", "36 h", quorums), tmp_path)
+        experiment = load(protocol, starters.OperatorAnswers(nodes, racks, "0.5", "36 h", quorums), tmp_path)
         values = [
             {name.partition(".")[2]: value for name, value in each.varied.items()} for each in experiment.clusters
         ]
@@ -90,7 +90,7 @@ def test_whatever_is_answered_the_file_loads_and_has_today_s_design(protocol, qu
 
 
 def test_partitions_and_several_kinds_of_topics_of_kafka_are_in_the_file(tmp_path):
-    answers = starters.Answers("30", "3", "5e4", "7 days", "3/2/all; 2/1/-1", partitions="12,000")
+    answers = starters.OperatorAnswers("30", "3", "5e4", "7 days", "3/2/all; 2/1/-1", partitions="12,000")
     experiment = load("kraft", answers, tmp_path)
     designs = {(each.varied["model.replication_factor"], each.varied["model.min_isr"]) for each in experiment.clusters}
     assert designs == {(2, 1), (2, 2), (3, 1), (3, 2)}
@@ -106,7 +106,7 @@ def test_partitions_and_several_kinds_of_topics_of_kafka_are_in_the_file(tmp_pat
 
 
 def test_the_divisors_of_how_often_a_scenario_happens_are_numbers_or_keys_of_the_model(tmp_path):
-    mine = load("kraft", starters.Answers("30", "3", "5e4", "7 days", "3/2/all"), tmp_path)
+    mine = load("kraft", starters.OperatorAnswers("30", "3", "5e4", "7 days", "3/2/all"), tmp_path)
     lost = mine.changed('scenarios.broker_lost.per_year="node_losses / 2.5 / 4"').scenarios["broker_lost"]
     assert lost.event(mine.clusters[0]).per_year == pytest.approx(30 * 0.0157 / 10)
     for wrong in ("racks", "0", "-1", ""):
@@ -116,7 +116,7 @@ def test_the_divisors_of_how_often_a_scenario_happens_are_numbers_or_keys_of_the
 
 def test_replicas_are_in_racks_of_their_own_where_there_are_enough(tmp_path):
     """All were judged by the placement that the largest replication factor has to have."""
-    answers = starters.Answers("30", "3", "5e4", "7 days", "3/2/all; 4/2/all; 4/3/all")
+    answers = starters.OperatorAnswers("30", "3", "5e4", "7 days", "3/2/all; 4/2/all; 4/3/all")
     found = load("kraft", answers, tmp_path).clusters
     assert {(each.cluster.write_quorum, each.cluster.placement) for each in found} == {
         (3, DISTINCT_RACKS),
@@ -187,22 +187,24 @@ def test_so_they_do_in_files_that_are_not_about_a_cluster(path, of_zones, of_bro
 )
 def test_what_is_wrong_is_refused(changed, said):
     with pytest.raises(ConfigError) as error:
-        starters.filled("bookkeeper", MINE._replace(**changed))
+        starters.filled_template("bookkeeper", MINE._replace(**changed))
     assert str(error.value) == said
 
 
 def test_more_in_sync_than_there_are_is_refused():
     with pytest.raises(ConfigError, match=r"^quorums RF 2, min ISR 3, acks all: min ISR at most RF$"):
-        starters.filled("kraft", MINE._replace(quorums="2/3/all"))
+        starters.filled_template("kraft", MINE._replace(quorums="2/3/all"))
 
 
 def test_topics_with_acks_1_have_scenarios_of_their_leaders(tmp_path):
     """A crash hits the partitions of one broker; the newest record of one is as old as the gap between two is long."""
     answers = MINE._replace(entries_per_second="100", quorums="3/2/all; 3/1/1")
     experiment = load("kraft", answers, tmp_path)
-    placed = {tuple(each.varied[f"model.{key}"] for key in KEYS["kraft"][:2]): each for each in designs(experiment)}
+    placed = {
+        tuple(each.varied[f"model.{key}"] for key in KEYS["kraft"][:2]): each for each in placed_designs(experiment)
+    }
     assert set(placed) == {(3, 1), (3, 2)}
-    assert {each.values["variant.acks"] for each in designs(experiment)} == {"all", "1"}
+    assert {each.values["variant.acks"] for each in placed_designs(experiment)} == {"all", "1"}
     crashes = experiment.scenarios["broker_crashes"].event(placed[3, 1])
     assert crashes.per_year == pytest.approx(40 * 3.16, rel=0.005)
     assert crashes.hits == pytest.approx(1000 * 3 / 40)
@@ -213,7 +215,7 @@ def test_topics_with_acks_1_have_scenarios_of_their_leaders(tmp_path):
         *("rack_loses_power", "rack_loses_power_under_lag", "broker_lost", "broker_lost_under_lag")
     }
     with pytest.raises(ConfigError, match="a per_year above 0"):
-        designs(experiment.changed("scenarios.broker_crashes.per_year=0"))
+        placed_designs(experiment.changed("scenarios.broker_crashes.per_year=0"))
     assert "broker_crashes" not in load("kraft", MINE._replace(quorums="3/2/all"), tmp_path).scenarios
 
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from quorisk.analysis.estimate.estimate import estimate
-from quorisk.analysis.experiment.config import build
-from quorisk.analysis.rates.causes import by_faults
+from quorisk.analysis.experiment.config import build_experiment
+from quorisk.analysis.rates.causes import p_loss_by_faults
 from quorisk.analysis.rates.sensitivity import sensitivity
 from quorisk.kernels.states.head import Head
 from quorisk.kernels.states.moves import moves_of
@@ -22,13 +22,13 @@ FILE: dict[str, Any] = {
 
 
 def test_sets_of_faults_are_those_of_counted_runs_and_add_up_to_all_losses():
-    experiment = build(FILE, "x.toml")
+    experiment = build_experiment(FILE, "x.toml")
     model, point = experiment.model, experiment.points[0].point
     head = Head(model, point, 1 << 29)
     while head.grow(10**9):
         pass
     solved: Any = head.solve()
-    found, counted = by_faults(model, moves_of(head, solved.states)), estimate(experiment, 2)
+    found, counted = p_loss_by_faults(model, moves_of(head, solved.states)), estimate(experiment, 2)
     assert math.fsum(found.values()) == pytest.approx(solved.lost, rel=1e-12)
     assert len(counted.losses_by_faults) == len(found) > 1
     for each in counted.losses_by_faults:
@@ -39,5 +39,5 @@ def test_sets_of_faults_are_those_of_counted_runs_and_add_up_to_all_losses():
 def test_what_cannot_be_lost_without_a_fault_is_lost_by_no_other():
     """Each of two copies has to be lost: one kind of fault, whatever else happens on the way."""
     single = FILE | {"faults": {"max_lost": 2}, "model": {**FILE["model"], "ack_quorum": 2}}
-    made_of = sensitivity(build(single, "x.toml")).losses_by_faults
+    made_of = sensitivity(build_experiment(single, "x.toml")).losses_by_faults
     assert made_of == [(["lost bookie"], 1.0)]

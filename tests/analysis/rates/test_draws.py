@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from quorisk.analysis.experiment import config
-from quorisk.analysis.rates.draws import PER_YEAR, draw, rows, unknowns, with_values
+from quorisk.analysis.rates.draws import PER_YEAR, draw_unknowns, rows_by_draw, unknowns, with_values
 from quorisk.analysis.statistics.known import Gamma, LogNormal
 
 DOCUMENT = {
@@ -25,7 +25,7 @@ DOCUMENT = {
 
 
 def experiment(**more):
-    return config.build({**DOCUMENT, **more}, "x.toml")
+    return config.build_experiment({**DOCUMENT, **more}, "x.toml")
 
 
 def test_a_points_unknowns_are_the_files_but_where_its_scenario_has_its_own():
@@ -43,7 +43,7 @@ def test_a_points_unknowns_are_the_files_but_where_its_scenario_has_its_own():
 
 def test_designs_and_scenarios_share_draws_and_each_has_its_distribution():
     found = experiment()
-    drawn = draw(found, 256)
+    drawn = draw_unknowns(found, 256)
     assert drawn.names == (
         "faults.message_loss",
         "rates.bookie_is_lost",
@@ -63,7 +63,7 @@ def test_designs_and_scenarios_share_draws_and_each_has_its_distribution():
 def test_a_grids_figures_are_one_unknown_with_the_distribution_of_each():
     listed = [{"value": 0.01, "error_factor": 2}, {"value": 0.04, "error_factor": 4}, 0.05]
     found = experiment(grid={"rates.bookie_is_lost": listed}, scenarios={})
-    drawn = draw(found, 64)
+    drawn = draw_unknowns(found, 64)
     *both, third = (drawn.values(unknowns(found, each)) for each in found.points)
     first, second = (each["rates.bookie_is_lost"] for each in both)
     assert "rates.bookie_is_lost" not in third
@@ -72,16 +72,16 @@ def test_a_grids_figures_are_one_unknown_with_the_distribution_of_each():
 
 def test_draws_are_the_same_every_time_and_others_with_another_seed():
     found = experiment()
-    assert (draw(found, 100).levels == draw(found, 100).levels).all()
-    assert draw(found, 100).levels.shape == (100, 4)
-    assert not (draw(found, 100).levels == draw(found, 100, seed=2).levels).any()
-    assert draw(experiment(rates={}, faults={}, scenarios={}), 8).levels.shape == (8, 0)
+    assert (draw_unknowns(found, 100).levels == draw_unknowns(found, 100).levels).all()
+    assert draw_unknowns(found, 100).levels.shape == (100, 4)
+    assert not (draw_unknowns(found, 100).levels == draw_unknowns(found, 100, seed=2).levels).any()
+    assert draw_unknowns(experiment(rates={}, faults={}, scenarios={}), 8).levels.shape == (8, 0)
 
 
 def test_draws_go_into_points():
     found = experiment()
     each = found.points[0]
-    [first, *_] = rows(draw(found, 4).values(unknowns(found, each)))
+    [first, *_] = rows_by_draw(draw_unknowns(found, 4).values(unknowns(found, each)))
     point = with_values(each.point, first)
     assert point.rates["bookie_is_lost"] == first["rates.bookie_is_lost"] != each.point.rates["bookie_is_lost"]
     assert point.message_loss == first["faults.message_loss"]
@@ -91,6 +91,6 @@ def test_draws_go_into_points():
 
 def test_low_discrepancy_points_find_a_mean_where_random_ones_are_far_off():
     found = experiment()
-    values = draw(found, 1024).values(unknowns(found, found.points[0]))["rates.bookie_is_lost"]
+    values = draw_unknowns(found, 1024).values(unknowns(found, found.points[0]))["rates.bookie_is_lost"]
     power = LogNormal(0.01**2, 4.0)
     assert (values**2).mean() == pytest.approx(power.mean, rel=0.005)

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from quorisk.analysis.rates import drives, fleet
-from quorisk.analysis.rates.oddities import Oddities, Sightings, together
+from quorisk.analysis.rates.oddities import Oddities, Sightings, merge_oddities
 from tests.analysis.rates.stats import HEADER, TB, days, row, write
 
 LAST_DAY = (date(2026, 1, 1) - date(1970, 1, 1)).days
@@ -20,10 +20,10 @@ def read(*paths, each_alone=False):
     """The fleet of files that are read together, or each by another task."""
     oddities: Oddities = {}
     tasks = [[path] for path in paths] if each_alone else [paths]
-    tables = (table for task in tasks for table in drives.runs_of(task, LAST_DAY, oddities))
+    tables = (table for task in tasks for table in drives.tables_of_runs(task, LAST_DAY, oddities))
     runs = pa.concat_tables([drives.RUNS.empty_table(), *tables])
-    found = fleet.added([fleet.fleet_of(runs)])
-    return found._replace(oddities=together([oddities, found.oddities]))
+    found = fleet.merge_fleets([fleet.fleet_of(runs)])
+    return found._replace(oddities=merge_oddities([oddities, found.oddities]))
 
 
 def counts(found):
@@ -87,9 +87,9 @@ def test_random_fleets_are_counted_as_a_program_without_runs_counts_them(tmp_pat
 
 def test_parts_of_a_fleet_add_up_to_the_whole(tmp_path):
     paths = days(tmp_path, "abc", 3) + days(tmp_path / "other", "xy", 5, "M2")
-    table = pa.concat_tables(drives.runs_of(paths, LAST_DAY, {}))
+    table = pa.concat_tables(drives.tables_of_runs(paths, LAST_DAY, {}))
     parts = [table.filter(pa.array(part)) for part in _by_serial(table)]
-    whole, together = fleet.added([fleet.fleet_of(table)]), fleet.added(map(fleet.fleet_of, parts))
+    whole, together = fleet.merge_fleets([fleet.fleet_of(table)]), fleet.merge_fleets(map(fleet.fleet_of, parts))
     assert counts(whole) == counts(together) == {("M1", TB): (0, 9), ("M2", TB): (0, 10)}
     assert [each.series.first_day for each in whole.groups] == [each.series.first_day for each in together.groups]
 
@@ -191,6 +191,6 @@ def test_rows_that_are_no_text_print_no_traceback(tmp_path, capfd):
     path = write(tmp_path / "x.csv", [row("2025-01-01", "a")])
     path.write_bytes(path.read_bytes() + b"\x8d,\xff\n")
     oddities: Oddities = {}
-    list(drives.runs_of([path], 20_500, oddities))
+    list(drives.tables_of_runs([path], 20_500, oddities))
     assert oddities[drives.NOT_STATISTICS].times == 1
     assert capfd.readouterr() == ("", "")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from quorisk.analysis.experiment.config import build
+from quorisk.analysis.experiment.config import build_experiment
 from quorisk.analysis.rates import elasticities, scores
 from quorisk.analysis.rates.sensitivity import sensitivity
 from quorisk.kernels.engines.points import Point
@@ -47,7 +47,7 @@ def life(message_loss=1e-6, **sizes):
     sizes = {**LIVES, "clients": 1, "entries": 1, "inflight": 1, **sizes}
     faults = {"max_lost": sizes["bookies"], "auto_recovery": True, "replacement": True, "message_loss": message_loss}
     rates = {name: text for name, (text, _) in RATES.items()}
-    return build(
+    return build_experiment(
         {"protocol": "bookkeeper", "model": sizes, "faults": faults, "rates": rates, "run": {"lifetime": "7 days"}},
         "x.toml",
     )
@@ -65,7 +65,7 @@ def steps_of(head: Any) -> Any:
 
 
 def of(model, point, steps) -> Any:
-    return elasticities.solve(model, point, steps)
+    return elasticities.solve_moves(model, point, steps)
 
 
 def solve(model, point) -> Any:
@@ -195,7 +195,7 @@ def test_scores_of_losing_runs_hold_what_is_solved(name):
     model, point = CASES[name]
     truth, missed, asked = solve(model, point), 0, 0
     for seed in range(12):
-        found: Any = scores.count(model, point, seed, range(3000), 0.95)
+        found: Any = scores.count_losing_runs(model, point, seed, range(3000), 0.95)
         for key, each in found.elasticities.items():
             reach = each.high - each.value
             assert abs(truth.elasticities[key].value - each.value) <= 2.5 * reach, key
@@ -208,7 +208,7 @@ def test_scores_of_losing_runs_hold_what_is_solved(name):
 
 def test_too_few_losses_are_not_judged():
     model, point = CASES["herds"]
-    assert scores.count(model, point, 1, range(5), 0.95).elasticities == {}
+    assert scores.count_losing_runs(model, point, 1, range(5), 0.95).elasticities == {}
 
 
 def test_a_probability_of_1_has_no_elasticity():

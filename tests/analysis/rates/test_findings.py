@@ -9,13 +9,13 @@ import pytest
 
 from quorisk.analysis.experiment import config, profiles
 from quorisk.analysis.experiment.known import Stated
-from quorisk.analysis.rates.answer import Answer, as_json, rows
+from quorisk.analysis.rates.answer import RatesAnswer, as_json, rows
 from quorisk.analysis.rates.files import Files
 from quorisk.analysis.rates.findings import findings
 from quorisk.analysis.rates.fleet import Drives, Fleet
 from quorisk.analysis.rates.observed import DAY_S, Observed, Series, periods, series
 from quorisk.analysis.rates.oddities import Oddity, Sightings
-from quorisk.analysis.rates.profile import written
+from quorisk.analysis.rates.profile import profile_text
 from quorisk.analysis.statistics.known import Beta, Gamma
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.protocols import evidence, registry
@@ -37,8 +37,8 @@ def observed(kind, events, exposure):
 
 
 def answer(found, fleet=None):
-    base = profiles.find("bookkeeper_ssd", Path())
-    return Answer(base, found, fleet, Files((), (), ()), {Oddity("rows", "left out"): Sightings(3, "x.csv")})
+    base = profiles.find_profile("bookkeeper_ssd", Path())
+    return RatesAnswer(base, found, fleet, Files((), (), ()), {Oddity("rows", "left out"): Sightings(3, "x.csv")})
 
 
 @pytest.mark.parametrize(
@@ -83,12 +83,12 @@ def test_protocols_say_what_tells_their_keys(protocol):
 
 
 def profile_of(found, tmp_path, **tables):
-    text = written(answer(found), "quorisk rates x\n", date(2026, 11, 23))
+    text = profile_text(answer(found), "quorisk rates x\n", date(2026, 11, 23))
     (tmp_path / "profiles").mkdir(exist_ok=True)
     (tmp_path / "profiles" / "ours.toml").write_text(text)
     model = {"bookies": 3, "clients": 1, "write_quorum": 2, "ack_quorum": 1, "entries": 1, "inflight": 1}
     document = {"protocol": "bookkeeper", "profile": "ours", "model": model, **tables}
-    return config.build(document, str(tmp_path / "x.toml")), tomllib.loads(text)
+    return config.build_experiment(document, str(tmp_path / "x.toml")), tomllib.loads(text)
 
 
 def test_a_profile_of_counts_is_read_as_these_counts(tmp_path):
@@ -119,7 +119,9 @@ def test_a_profile_of_pooled_models_has_their_range(tmp_path):
 def test_a_probability_is_written_with_its_trials():
     hit = observed(evidence.LOST_IN_OUTAGES, 1, 40)
     told_by = {evidence.LOST_IN_OUTAGES: "faults.message_loss"}
-    text = written(answer(findings([hit], None, "any", told_by, {"faults.message_loss": None})), "x", date(2026, 1, 1))
+    text = profile_text(
+        answer(findings([hit], None, "any", told_by, {"faults.message_loss": None})), "x", date(2026, 1, 1)
+    )
     figure = tomllib.loads(text)["faults"]["message_loss"]
     assert (figure["value"], figure["events"], figure["trials"]) == (0.0293, 1, 40)
     assert hit.known == Beta(1, 40)

@@ -18,7 +18,7 @@ def read(tmp_path: Path, *lines: str, watched: Watched = YEAR):
     path = tmp_path / "incidents.csv"
     path.write_text("\n".join(("kind,node,start,end,data_lost", *lines)))
     oddities: Oddities = {}
-    found = incidents.read([path], watched, oddities)
+    found = incidents.counts_of_lists([path], watched, oddities)
     return {each.kind: (each.events, each.exposure) for each in found}, {
         odd: seen.times for odd, seen in oddities.items()
     }

@@ -34,7 +34,7 @@ def read(tmp_path):
             paths.append(tmp_path / (f"{name}.{number}.json" if isinstance(each, dict) else f"{number}.json"))
             paths[-1].write_text(each if isinstance(each, str) else json.dumps(each))
         oddities: Oddities = {}
-        found = metrics.read(paths, oddities)
+        found = metrics.counts_of_queries(paths, oddities)
         counts = {each.kind: (each.events, each.exposure) for each in found}
         return counts, {odd: seen.times for odd, seen in oddities.items()}
 
@@ -163,7 +163,7 @@ def test_a_counter_s_sample_that_nobody_can_believe_is_left_out(tmp_path, value)
     path = tmp_path / "it.json"
     path.write_text(json.dumps({"status": "success", "data": {"resultType": "matrix", "result": result}}))
     oddities: Oddities = {}
-    [counted] = metrics.read([path], oddities)
+    [counted] = metrics.counts_of_queries([path], oddities)
     assert (counted.events, counted.exposure) == (1, 120)
     [(odd, seen)] = oddities.items()
     assert (odd, seen.times) == (prometheus.NOT_A_NUMBER, 1)
@@ -328,7 +328,9 @@ def test_three_spellings_of_a_real_exporter_are_one():
     oddities: Oddities = {}
     known = {name for each in metrics.METRICS for name in (each.name, each.beside)}
     kafka = {
-        name: found for name, found in prometheus.read([KAFKA], known.__contains__, oddities).items() if name != "up"
+        name: found
+        for name, found in prometheus.read_series([KAFKA], known.__contains__, oddities).items()
+        if name != "up"
     }
     assert kafka.keys() == {
         "kafka_server_replicamanager_isrshrinks",
@@ -346,7 +348,7 @@ def test_three_spellings_of_a_real_exporter_are_one():
 def test_what_was_done_to_real_brokers_is_found():
     """A roll, a broker that was killed, and no stall and no isolation: whatever was fenced or lacked replicas did so
     because of these."""
-    found = {each.kind: each for each in metrics.read([KAFKA], {})}
+    found = {each.kind: each for each in metrics.counts_of_queries([KAFKA], {})}
     counts = {kind: each.events for kind, each in found.items()}
     assert counts[evidence.ROLLS] == counts[evidence.NODE_STOPS] == counts[evidence.NODE_RETURNS] == 1
     assert (counts[evidence.ROLL_RESTARTS], counts[evidence.RESTART_ENDS]) == (2, 3)
@@ -361,7 +363,7 @@ def test_what_metrics_of_bookies_tell(product):
     """Made by hand, under the names that exporters give: a day of three bookies, of which one is restarted and one is
     down for an hour, while adds to both time out."""
     oddities: Oddities = {}
-    found = metrics.read([ROOT / "tests" / "data" / "metrics" / f"{product}.json"], oddities)
+    found = metrics.counts_of_queries([ROOT / "tests" / "data" / "metrics" / f"{product}.json"], oddities)
     assert {each.kind: (each.events, each.exposure) for each in found} == {
         evidence.NODE_STOPS: (2, 3 * 86_400 - 6 * 900),
         evidence.NODE_RETURNS: (2, 6 * 900),
@@ -376,7 +378,7 @@ def test_what_metrics_of_bookies_tell(product):
 def test_what_metrics_of_kubernetes_tell():
     """Made by hand: a container that restarts, and a node that is not ready for three samples, whose pod is evicted."""
     oddities: Oddities = {}
-    found = metrics.read([ROOT / "tests" / "data" / "metrics" / "kubernetes.json"], oddities)
+    found = metrics.counts_of_queries([ROOT / "tests" / "data" / "metrics" / "kubernetes.json"], oddities)
     assert {each.kind: (each.events, each.exposure) for each in found} == {
         evidence.NODE_STOPS: (1, 3 * 86_400 - 3 * 900),
         evidence.NODE_RETURNS: (1, 3 * 900),

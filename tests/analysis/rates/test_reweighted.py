@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from quorisk.analysis.exact.exact import exact
-from quorisk.analysis.experiment.config import build
+from quorisk.analysis.experiment.config import build_experiment
 from quorisk.analysis.rates import reweighted
-from quorisk.analysis.rates.draws import PER_YEAR, draw, rows, unknowns, with_values
+from quorisk.analysis.rates.draws import PER_YEAR, draw_unknowns, rows_by_draw, unknowns, with_values
 from quorisk.analysis.rates.sensitivity import weigh
 
 MEMORY = 1 << 26
@@ -34,7 +34,7 @@ DOCUMENT: dict[str, Any] = {
 
 
 def experiment(**more):
-    return build({**DOCUMENT, **more}, "x.toml")
+    return build_experiment({**DOCUMENT, **more}, "x.toml")
 
 
 def solved(of, point, values):
@@ -47,15 +47,15 @@ def losses(of):
 
 
 def known(of, num_draws=reweighted.NUM_DRAWS) -> Any:
-    return reweighted.known(of, losses(of), num_draws)
+    return reweighted.losses_by_rates(of, losses(of), num_draws)
 
 
 def test_each_draw_is_a_design_solved_anew():
     of = experiment()
     found = known(of, 16)
     [design] = found.designs
-    values = [draw(of, 16).values(unknowns(of, point)) for point in of.points]
-    for i, drawn in enumerate(zip(*(list(rows(each)) for each in values), strict=True)):
+    values = [draw_unknowns(of, 16).values(unknowns(of, point)) for point in of.points]
+    for i, drawn in enumerate(zip(*(list(rows_by_draw(each)) for each in values), strict=True)):
         truth = sum(row[PER_YEAR] * solved(of, point, row) for point, row in zip(of.points, drawn, strict=True))
         assert design.values[i] == pytest.approx(truth, rel=1e-9)
     assert design.num_solved == 16
@@ -145,20 +145,20 @@ def test_a_head_gets_an_eighth_of_the_memory_and_all_of_it_where_a_run_was_lost(
     of = experiment(scenarios={})
     [(p, _)] = losses(of)
     given = leaving(monkeypatch, lambda solved: 2 * reweighted._CERTAIN * solved.lost)
-    found: list[Any] = [reweighted.known(of, [(low, p)], 8) for low in (0.0, p)]
+    found: list[Any] = [reweighted.losses_by_rates(of, [(low, p)], 8) for low in (0.0, p)]
     [unseen], [seen] = (each.designs for each in found)
     assert given == [reweighted.MEMORY // 8, reweighted.MEMORY // 8, reweighted.MEMORY]
     assert unseen.as_json() == seen.as_json()
     assert unseen.median > 0.0
     certain = leaving(monkeypatch, lambda solved: 0.0)
-    assert reweighted.known(of, [(p, p)], 8)
+    assert reweighted.losses_by_rates(of, [(p, p)], 8)
     assert certain == [reweighted.MEMORY // 8]
 
 
 def test_a_scenario_is_not_tried_again_where_two_heads_no_larger_left_most_open(monkeypatch):
     of = experiment(scenarios={}, grid={"rates.client_closes_ledger_success": ["1 / 1 h", "1 / 2 h", "1 / 3 h"]})
     ends, given = losses(of), leaving(monkeypatch, lambda solved: 0.6)
-    found: Any = reweighted.known(of, ends, 8)
+    found: Any = reweighted.losses_by_rates(of, ends, 8)
     assert given == [reweighted.MEMORY // 8] * 2
     assert found.designs == [None] * 3
     assert set(found.unsolved) == {0, 1, 2}
@@ -175,7 +175,7 @@ def test_a_scenario_without_weight_is_left_as_it_is():
 
 def test_nothing_is_said_of_rates_that_are_known_exactly_or_of_losses_that_are_counted(monkeypatch):
     exactly = experiment(rates={}, faults={"max_lost": 2}, scenarios={}, run={})
-    assert reweighted.known(exactly, [(0.1, 0.1)]) is None
+    assert reweighted.losses_by_rates(exactly, [(0.1, 0.1)]) is None
     monkeypatch.setattr(reweighted, "weigh", lambda *_, **__: None)
     assert known(experiment()).designs == [None]
 

@@ -20,7 +20,7 @@ def loss(name, start_s, rack="", batch="", has_time=True):
 
 
 def names(losses):
-    return sorted("".join(sorted(each.node for each in event)) for event in together.events(losses))
+    return sorted("".join(sorted(each.node for each in event)) for event in together.losses_by_event(losses))
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def read(tmp_path, *lines, watched=YEAR):
     path = tmp_path / "incidents.csv"
     path.write_text("\n".join(("kind,node,start,end,data_lost,rack,batch", *lines)))
     oddities: Oddities = {}
-    return {each.kind: each for each in incidents.read([path], watched, oddities)}
+    return {each.kind: each for each in incidents.counts_of_lists([path], watched, oddities)}
 
 
 def test_nodes_lost_together_are_events_and_no_losses_of_single_nodes(tmp_path):
@@ -93,7 +93,7 @@ def test_a_share_that_was_made_is_found(beta):
         at = chance.uniform(0, 1e9)
         number = 2 if chance.random() < beta / (2 - beta) else 1  # so that beta of all losses are in pairs
         losses += [loss(str(len(losses) + i), at) for i in range(number)]
-    share = next(iter(together.counted(losses, 50, 0, 1e9, "")))
+    share = next(iter(together.joint_loss_counts(losses, 50, 0, 1e9, "")))
     error = max(2 * np.sqrt(beta * (1 - beta) / 400), 0.01)
     assert share.events / share.exposure == pytest.approx(beta, abs=4 * error)
 
@@ -101,8 +101,8 @@ def test_a_share_that_was_made_is_found(beta):
 def test_how_many_pairs_chance_makes_is_told():
     chance = np.random.default_rng(5)
     losses = [loss(str(i), at) for i, at in enumerate(chance.uniform(0, 1e6, 400))]
-    said = next(iter(together.counted(losses, 50, 0, 1e6, ""))).source
+    said = next(iter(together.joint_loss_counts(losses, 50, 0, 1e6, ""))).source
     expected = 400 * 399 * 60 / 1e6
     assert f"{expected:.2g} such pairs" in said
-    pairs = sum(len(event) - 1 for event in together.events(losses))
+    pairs = sum(len(event) - 1 for event in together.losses_by_event(losses))
     assert abs(pairs - expected) < 4 * np.sqrt(expected)

@@ -8,7 +8,7 @@ from scipy.stats import beta
 
 from quorisk.analysis.estimate import estimate
 from quorisk.analysis.estimate.stopping import fixed_runs
-from quorisk.analysis.experiment.config import ConfigError, build
+from quorisk.analysis.experiment.config import ConfigError, build_experiment
 from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.analysis.statistics.intervals import METHOD, clopper_pearson
 from quorisk.analysis.statistics.sequential import METHOD as SEQUENTIAL
@@ -152,22 +152,22 @@ def test_simultaneous_confidence_shares_the_error():
 
 
 def test_an_estimate_stops_at_the_precision():
-    result = estimate.estimate(build(TOPIC, "topic", ["precision=0.03", f"precision_of={LEAK}"]), 2)
+    result = estimate.estimate(build_experiment(TOPIC, "topic", ["precision=0.03", f"precision_of={LEAK}"]), 2)
     risk = result.invariants[LEAK]
     assert (result.stopped, result.method) == ("precision", SEQUENTIAL)
     assert result.runs < 5000
     assert (risk.high - risk.low) / 2 <= 0.03
     assert (risk.low, risk.high) == confidence_sequence(risk.losses, result.runs, 0.95)
     previous = [runs for runs in looks(100_000) if runs < result.runs][-1]
-    before = estimate.estimate(build(TOPIC, "topic", [f"runs={previous}"]), 1).invariants[LEAK].losses
+    before = estimate.estimate(build_experiment(TOPIC, "topic", [f"runs={previous}"]), 1).invariants[LEAK].losses
     low, high = confidence_sequence(before, previous, 0.95)
     assert (high - low) / 2 > 0.03
 
 
 def test_an_estimate_that_stops_early_is_that_of_so_many_runs_on_any_number_of_threads():
     early = ["relative_precision=0.2", f"precision_of={LEAK}"]
-    one, three = (estimate.estimate(build(TOPIC, "topic", early), n) for n in (1, 3))
-    fixed = estimate.estimate(build(TOPIC, "topic", [f"runs={one.runs}"]), 2)
+    one, three = (estimate.estimate(build_experiment(TOPIC, "topic", early), n) for n in (1, 3))
+    fixed = estimate.estimate(build_experiment(TOPIC, "topic", [f"runs={one.runs}"]), 2)
     assert one.stopped == "precision"
     for result in (three, fixed):
         assert (one.runs, one.steps, one.outcomes) == (result.runs, result.steps, result.outcomes)
@@ -178,16 +178,16 @@ def test_an_estimate_that_stops_early_is_that_of_so_many_runs_on_any_number_of_t
 
 
 def test_a_precision_that_is_not_reached_spends_the_budget():
-    result = estimate.estimate(build(TOPIC, "topic", ["runs=3000", "precision=0.001"]), 2)
+    result = estimate.estimate(build_experiment(TOPIC, "topic", ["runs=3000", "precision=0.001"]), 2)
     assert (result.runs, result.stopped) == (3000, "budget")
     never = ["runs=3000", "relative_precision=0.9", "persist_cursor_before_delete=true"]
-    result = estimate.estimate(build(TOPIC, "topic", never), 2)
+    result = estimate.estimate(build_experiment(TOPIC, "topic", never), 2)
     assert (result.runs, result.stopped, result.data_loss.losses) == (3000, "budget", 0)
     assert result.data_loss.high < 0.01
 
 
 def test_runs_that_the_horizon_ends_hide_losses_if_the_question_is_about_any_time():
-    at_any_time = estimate.estimate(build(TOPIC, "topic", ["horizon=2", "at_any_time=true"]), 1)
+    at_any_time = estimate.estimate(build_experiment(TOPIC, "topic", ["horizon=2", "at_any_time=true"]), 1)
     hidden = at_any_time.outcomes["horizon"]
     assert hidden > 0
     for risk in at_any_time.invariants.values():
@@ -196,14 +196,14 @@ def test_runs_that_the_horizon_ends_hide_losses_if_the_question_is_about_any_tim
 
 
 def test_hidden_losses_keep_an_estimate_from_its_precision():
-    result = estimate.estimate(build(TOPIC, "topic", ["runs=3000", "precision=0.1", "max_steps=10"]), 1)
+    result = estimate.estimate(build_experiment(TOPIC, "topic", ["runs=3000", "precision=0.1", "max_steps=10"]), 1)
     assert (result.runs, result.stopped, result.outcomes["unfinished"]) == (3000, "budget", 3000)
 
 
 @pytest.mark.parametrize("rule", ["precision=inf", "precision=0.001"])
 def test_parts_of_an_estimate_add_up_to_the_whole(rule):
     def outcomes(*overrides):
-        result = estimate.estimate(build(TOPIC, "topic", [rule, *overrides]), 1)
+        result = estimate.estimate(build_experiment(TOPIC, "topic", [rule, *overrides]), 1)
         return [*result.outcomes.values(), result.steps, *(risk.losses for risk in result.invariants.values())]
 
     first, rest = outcomes("runs=1000"), outcomes("runs=2000", "first_run=1000")
@@ -223,12 +223,12 @@ def test_parts_of_an_estimate_add_up_to_the_whole(rule):
 )
 def test_what_is_no_precision(override, said):
     with pytest.raises(ConfigError) as error:
-        build(TOPIC, "topic", [override])
+        build_experiment(TOPIC, "topic", [override])
     assert str(error.value).startswith(f"topic: {said}")
 
 
 def test_what_cannot_stop_early_says_so():
-    assert fixed_runs(build(TOPIC, "topic")) == 100_000
-    assert build(TOPIC, "topic").run.precision_of == DATA_LOSS
+    assert fixed_runs(build_experiment(TOPIC, "topic")) == 100_000
+    assert build_experiment(TOPIC, "topic").run.precision_of == DATA_LOSS
     with pytest.raises(ConfigError, match=r"relative_precision = 0.1: inf, because only `quorisk estimate` and"):
-        fixed_runs(build(TOPIC, "topic", ["relative_precision=0.1"]))
+        fixed_runs(build_experiment(TOPIC, "topic", ["relative_precision=0.1"]))

@@ -37,7 +37,7 @@ DEPTHS = {
 def found_in(file, overrides, wanted, memory=MEMORY):
     experiment = config.load(CONFIGS / file, overrides)
     run = experiment.run
-    return find.find(experiment.model, only_point(experiment), wanted, memory, run.seed, run.runs)
+    return find.find_counterexample(experiment.model, only_point(experiment), wanted, memory, run.seed, run.runs)
 
 
 @cache

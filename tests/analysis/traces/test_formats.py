@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from quorisk.analysis.traces import formats, sequence, trace
-from quorisk.analysis.traces.sequence import ARRIVED, LOST, UNDELIVERED, Arrow, Diagram, Note, sequence_svg
+from quorisk.analysis.traces.sequence import ARRIVED, LOST, UNDELIVERED, Arrow, Diagram, NoteBox, sequence_svg
 from quorisk.kernels.model import MESSAGE_LOSS
 from quorisk.kernels.ops import bits
 from quorisk.kernels.protocols import registry
@@ -110,13 +110,13 @@ def test_the_gallery_is_what_is_drawn_now(name):
 )
 def test_texts_are_as_they_were_read_and_found_good(name, form):
     found = showcase(name)
-    assert formats.FORMATS[form](found, trace.replay(found)) == (DATA / f"{name}.{form}").read_text()
+    assert formats.FORMATS[form](found, trace.replay_in_words(found)) == (DATA / f"{name}.{form}").read_text()
 
 
 @pytest.mark.parametrize("name", SHOWCASES)
 def test_mermaid_names_every_participant_and_leaves_no_character_of_its_own(name):
     found = showcase(name)
-    first, heading, *lines = formats.mermaid(found, trace.replay(found)).splitlines()
+    first, heading, *lines = formats.mermaid(found, trace.replay_in_words(found)).splitlines()
     assert first == "sequenceDiagram"
     assert heading.startswith("    title ")
     declared = {line.split()[1] for line in lines if line.startswith("    participant ")}
@@ -126,7 +126,7 @@ def test_mermaid_names_every_participant_and_leaves_no_character_of_its_own(name
         assert match, line
         assert {name for name in match.group(1, 3, 4, 5) if name} <= declared
         assert not re.search(r"[;<>]", re.sub(r"#\d+;|<br/>", "", match[6]))
-    assert len(drawn) == len(formats.diagram(found, trace.replay(found)).rows)
+    assert len(drawn) == len(formats.diagram(found, trace.replay_in_words(found)).rows)
 
 
 def test_mermaid_text_is_escaped():
@@ -136,7 +136,7 @@ def test_mermaid_text_is_escaped():
 @pytest.mark.parametrize("name", ["defect1", "defect2"])
 def test_lost_messages_are_drawn_as_lost_in_every_diagram(name):
     found = showcase(name)
-    replayed = trace.replay(found)
+    replayed = trace.replay_in_words(found)
     num_lost = sum(step.lost.bit_count() for step in found.path.steps)
     assert sum(len(told.lost) for told in replayed.told) == num_lost
     assert formats.mermaid(found, replayed).count("--x") == num_lost
@@ -154,7 +154,7 @@ def test_lost_messages_are_drawn_as_lost_in_every_diagram(name):
 def test_each_message_is_drawn_once_where_it_arrives_or_else_where_it_is_sent():
     """Of the README's first diagram: the entry reaches b2 only after the recovery client has read there."""
     found = showcase("defect1")
-    rows = formats.diagram(found, trace.replay(found)).rows
+    rows = formats.diagram(found, trace.replay_in_words(found)).rows
     arrows = [row for row in rows if isinstance(row, Arrow)]
     adds = [row for row in arrows if row.sender == "w1" and row.label.startswith("e1")]
     assert sorted((row.receiver, row.fate) for row in adds) == [
@@ -166,7 +166,7 @@ def test_each_message_is_drawn_once_where_it_arrives_or_else_where_it_is_sent():
     (late,) = (row for row in adds if row.receiver == "b2")
     assert reading.step < late.step
     assert late.sent_step == adds[0].step
-    assert isinstance(rows[-1], Note)
+    assert isinstance(rows[-1], NoteBox)
     assert rows[-1].strong
     assert rows[-1].over == ("w1", "zk")
 
@@ -175,13 +175,13 @@ def test_each_message_is_drawn_once_where_it_arrives_or_else_where_it_is_sent():
 def test_every_step_of_any_run_has_its_row(run):
     """Also one that only sends, and of which all will be drawn where it is received."""
     again = trace.of_run(BOOKKEEPER, showcase("defect2").grid_point, 1, run)
-    rows = formats.diagram(again, trace.replay(again)).rows
+    rows = formats.diagram(again, trace.replay_in_words(again)).rows
     assert list(dict.fromkeys(row.step for row in rows)) == list(range(1, len(again.path.steps) + 1))
 
 
 def test_states_are_numbered_and_have_every_variable():
     found = showcase("defect1")
-    replayed = trace.replay(found)
+    replayed = trace.replay_in_words(found)
     text = formats.tlc(found, replayed)
     assert re.findall(r"^State (\d+): <", text, re.MULTILINE) == [str(n) for n in range(1, len(replayed.states) + 1)]
     assert text.count("\n/\\ ") == len(SpecState._fields) * len(replayed.states)
@@ -224,8 +224,8 @@ DIAGRAM = Diagram(
         Arrow(2, "c", "a", "back", ARRIVED, sent_step=1),
         Arrow(3, "a", "b", "gone", LOST),
         Arrow(3, "b", "c", "late", UNDELIVERED),
-        Note(4, ("c",), "a note at the right edge with many words in it"),
-        Note(4, ("a", "c"), "first\nsecond", strong=True),
+        NoteBox(4, ("c",), "a note at the right edge with many words in it"),
+        NoteBox(4, ("a", "c"), "first\nsecond", strong=True),
     ),
 )
 
@@ -315,7 +315,7 @@ def test_verdicts_on_a_closed_ledger():
 
 def test_a_ledger_without_fencing_says_which_entry_is_lost():
     found = showcase("defect1")
-    assert trace.replay(found).verdict == (
+    assert trace.replay_in_words(found).verdict == (
         "w1 has acknowledged e1, but the ledger is closed as empty: acknowledged data is truncated."
     )
     assert BOOKKEEPER is found.model

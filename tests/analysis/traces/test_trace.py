@@ -184,7 +184,7 @@ def test_the_search_goes_on_behind_data_loss_and_random_runs_do_not():
     """With the horizon published first every compaction loses data, long before a ledger can leak."""
     overrides = ("publish_context_before_horizon=false", "run.runs=50000")
     found = found_in("leaked_ledger.toml", overrides, ["CompactedLedgerLeak"])
-    lines = formats.words(found.trace, trace.replay(found.trace)).splitlines()
+    lines = formats.step_lines(found.trace, trace.replay_in_words(found.trace)).splitlines()
     assert lines[0] == "CompactedLedgerLeak breaks in 12 steps"
     assert "     ! CompactionHorizonCorrectness is broken: data loss, where a random run ends" in lines
     nothing = found_in("leaked_ledger.toml", overrides, ["CompactedLedgerLeak"], NO_MEMORY)

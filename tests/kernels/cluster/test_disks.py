@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from quorisk.analysis.cluster.certified import DrawPlan, certified
-from quorisk.kernels.cluster.fate import ALL, Down, fate, kinds_of, room_for
+from quorisk.kernels.cluster.fate import ALL, Down, fate, kinds_of_units, room_for_fate
 from quorisk.kernels.cluster.placement import catalogue, law_of
 from quorisk.kernels.cluster.setting import Cluster, Event, Thin, units
-from quorisk.kernels.cluster.years import ANY, ENTRIES, INCIDENTS, simulate
+from quorisk.kernels.cluster.years import ANY, ENTRIES, INCIDENTS, simulate_years
 from tests.analysis.cluster.clusters import outage
 from tests.external.incidents import EVERY_SET
 from tests.kernels.cluster.test_fate import listed
@@ -45,7 +45,7 @@ def off_of(tally, what):
 @pytest.mark.parametrize("name", LITERALLY)
 def test_years_and_strata_are_those_of_a_simulation_of_single_disks(name):
     cluster = LITERALLY[name]
-    tally = simulate(cluster, 0, YEARS, 3)
+    tally = simulate_years(cluster, 0, YEARS, 3)
     told = list(literal.years(cluster, catalogue(cluster), LITERAL_YEARS, 4))
     values = {
         ANY: [float(bool(year.incidents)) for year in told],
@@ -65,7 +65,7 @@ def test_years_and_strata_are_those_of_a_simulation_of_single_disks(name):
 @pytest.mark.parametrize("name", LITERALLY)
 def test_sizes_are_those_of_a_simulation_of_single_disks(name):
     """Entries that incidents lose are drawn, disk by disk, with the mean that is computed."""
-    tally = simulate(LITERALLY[name], 0, YEARS, 3)
+    tally = simulate_years(LITERALLY[name], 0, YEARS, 3)
     drawn = (tally.weight[0] * tally.largest[0]).sum() * 2.0**-40 / YEARS
     assert drawn == pytest.approx(tally.mean(ENTRIES) * LITERALLY[name].entries, rel=0.05)
 
@@ -83,17 +83,17 @@ def test_incidents_are_those_of_an_enumeration(nodes, copies, disks, node_loss):
     found = certified(cluster, 0.99999, DrawPlan(1, 1, None, 1e-2)).incidents
     assert found.low < expected < found.high
     assert found.value == pytest.approx(expected, rel=2e-2)
-    tally = simulate(cluster, 0, YEARS, 3)
+    tally = simulate_years(cluster, 0, YEARS, 3)
     assert abs(tally.mean(INCIDENTS) - expected) < 4.5 * off_of(tally, INCIDENTS)
 
 
 @pytest.mark.parametrize("outage", [False, True])
 def test_chances_are_those_of_each_disk_by_itself(outage):
     cluster = Cluster(7, 3, 3, 10, 6, disks_per_node=3, thin=(Thin(2, 5.0, False), Thin(1, 7.0, True)))
-    law, kinds = law_of(cluster), kinds_of(units(cluster))
+    law, kinds = law_of(cluster), kinds_of_units(units(cluster))
     nodes, shares, disks, old = [4, 0, 6, 1, 2], [0.3, 0.6, 0.8, 1.0, 1.0], [ALL, 1, 2, 1, ALL], 3
     down = Down(np.array(nodes), np.array(shares), np.array(disks))
-    found = fate(law, kinds, down, old, len(nodes), outage, room_for(law, kinds))
+    found = fate(law, kinds, down, old, len(nodes), outage, room_for_fate(law, kinds))
     log_ledgers = log_all = entries = 0.0
     for disk in range(3):
         there = [i for i in range(len(nodes)) if disks[i] in (ALL, disk)]

@@ -6,7 +6,7 @@ from math import comb, prod
 import numpy as np
 import pytest
 
-from quorisk.kernels.cluster.fate import ALL, Down, fate, kinds_of, room_for
+from quorisk.kernels.cluster.fate import ALL, Down, fate, kinds_of_units, room_for_fate
 from quorisk.kernels.cluster.placement import catalogue, law_of
 from quorisk.kernels.cluster.setting import Cluster, Thin, units
 
@@ -82,8 +82,8 @@ def listed(cluster, old, shares, new, outage):
 @pytest.mark.parametrize("outage", [False, True])
 def test_chances_are_those_of_all_ensembles(name, outage):
     cluster = CLUSTERS[name]._replace(thin=THIN if CLUSTERS[name].write_quorum > 2 else THIN[1:])
-    law, kinds = law_of(cluster), kinds_of(units(cluster))
-    found = room_for(law, kinds)
+    law, kinds = law_of(cluster), kinds_of_units(units(cluster))
+    found = room_for_fate(law, kinds)
     for old, shares, new in DOWN:
         num = len(old) + len(new)
         down = Down(np.array([*old, *new], np.int64), np.array([*shares, *[1.0] * len(new)]), np.full(num, ALL))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from quorisk.analysis.cluster.certified import DrawPlan, certified
-from quorisk.kernels.cluster.fate import ALL, Down, fate, kinds_of, room_for
+from quorisk.kernels.cluster.fate import ALL, Down, fate, kinds_of_units, room_for_fate
 from quorisk.kernels.cluster.placement import catalogue, law_of
 from quorisk.kernels.cluster.setting import Cluster, units
 from tests.analysis.cluster.clusters import outage
@@ -25,8 +25,8 @@ def digits(value: float, printed: str) -> str:
 
 def lost_by(cluster: Cluster) -> int:
     """How many sets of three nodes lose something if they are lost at once."""
-    law, kinds = law_of(cluster), kinds_of(units(cluster))
-    found, count = room_for(law, kinds), 0
+    law, kinds = law_of(cluster), kinds_of_units(units(cluster))
+    found, count = room_for_fate(law, kinds), 0
     for dead in published.triples(cluster.nodes):
         count += fate(law, kinds, Down(np.array(dead), np.ones(3), np.full(3, ALL)), 0, 3, True, found)[1] < 0.0
     return count

@@ -7,9 +7,9 @@ import pytest
 from quorisk.kernels.cluster import strata as module
 from quorisk.kernels.cluster.bounds import ENTRIES, INCIDENTS, WHAT, moments_of
 from quorisk.kernels.cluster.setting import Cluster, Event, Thin
-from quorisk.kernels.cluster.shares import CHUNK, NOT_FIRST, SHARE, SHARE_SQUARED, draw
+from quorisk.kernels.cluster.shares import CHUNK, NOT_FIRST, SHARE, SHARE_SQUARED, draw_shares
 from quorisk.kernels.cluster.strata import strata
-from quorisk.kernels.cluster.ticks import ticks
+from quorisk.kernels.cluster.ticks import kinds_of_ticks
 from tests.analysis.cluster.clusters import outage, rack_outage
 
 HOUR = 1.0 / 8766.0
@@ -46,7 +46,7 @@ def test_what_is_solved_is_what_is_drawn(name, what):
     """And no draw is above its bound: the squares of numbers from 0 to 1 add up to less than these."""
     found = strata(CLUSTERS[name], what)
     for solved in (False, True):
-        shares = draw(CLUSTERS[name], found, what, solved, NUM, 2, 9 + solved, threads=2)
+        shares = draw_shares(CLUSTERS[name], found, what, solved, NUM, 2, 9 + solved, threads=2)
         if not shares.draws:
             continue
         mean, square = shares.sums[SHARE] / NUM, shares.sums[SHARE_SQUARED] / NUM
@@ -68,7 +68,7 @@ def test_what_is_left_out_is_bounded(name, monkeypatch):
     assert few.left_out > most.left_out
 
     def known(found):
-        drawn = draw(cluster, found, ENTRIES, False, NUM, 2, 9)
+        drawn = draw_shares(cluster, found, ENTRIES, False, NUM, 2, 9)
         return found.solved + drawn.whole * drawn.sums[SHARE] / NUM
 
     assert known(few) < known(most) < known(few) + few.left_out
@@ -84,7 +84,7 @@ def test_weights_are_poisson():
 
 
 def test_ticks_are_binomial():
-    found, left_out = ticks(RACKED._replace(nodes=11), negligible=0.0)
+    found, left_out = kinds_of_ticks(RACKED._replace(nodes=11), negligible=0.0)
     assert left_out == 0.0
     lost = sum(tick.rate * tick.lost for tick in found)
     assert lost == pytest.approx(11 * (1.5 + 0.5 * 0.05 + 0.15 * 0.3))
@@ -99,7 +99,7 @@ def test_moments_of_a_compound_poisson_number():
 
 def test_draws_do_not_depend_on_threads():
     found = strata(SMALL, INCIDENTS)
-    one, two = (draw(SMALL, found, INCIDENTS, False, 3 * CHUNK, 5, 9, threads) for threads in (1, 2))
+    one, two = (draw_shares(SMALL, found, INCIDENTS, False, 3 * CHUNK, 5, 9, threads) for threads in (1, 2))
     assert (one.sums == two.sums).all()
     assert (one.sizes.weight == two.sizes.weight).all()
 

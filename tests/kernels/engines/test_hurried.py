@@ -40,8 +40,8 @@ def left(name, levels=1, memory_bytes=MEMORY, rate=1e-4):
     assert solved
     exits = exits_of(head, solved, memory_bytes)
     assert exits.places == (MARGIN.most(head.odds.params) if solved.is_far else 0)
-    solved = method.sampled(solved, exits)
-    return solved, rare.parts(MODEL, solved, exits)[DATA_LOSS], from_exits(pack(MODEL, [point]), exits)
+    solved = method.sampled_head(solved, exits)
+    return solved, rare.parts_by_invariant(MODEL, solved, exits)[DATA_LOSS], from_exits(pack(MODEL, [point]), exits)
 
 
 def lost(points, first_run, runs):

@@ -5,7 +5,7 @@ from itertools import combinations
 import pytest
 
 from quorisk.analysis.exact.exact import exact
-from quorisk.analysis.experiment.config import build
+from quorisk.analysis.experiment.config import build_experiment
 from quorisk.kernels.ops import bits
 from quorisk.kernels.paths import Path, Step, replay
 from quorisk.kernels.protocols.bookkeeper import MODEL
@@ -312,4 +312,4 @@ def test_exact_figures_equal_those_of_an_independent_interpreter(sizes, faults, 
         },
         "rates": {},
     }
-    assert exact(build(tables, "striped"), 1 << 30).data_loss.p == pytest.approx(p_lost, rel=1e-9, abs=0)
+    assert exact(build_experiment(tables, "striped"), 1 << 30).data_loss.p == pytest.approx(p_lost, rel=1e-9, abs=0)

@@ -47,7 +47,7 @@ def test_every_protocol_has_cases(name):
         assert all(condition.holds(values) for condition in model.conditions), given
     assert {action.name for action in model.actions} >= {*cases.rarely, *cases.silent}
     for tables in (cases.bench, cases.bench_search):
-        assert config.build({"protocol": name, **(tables or {"model": cases.small})}, name).points
+        assert config.build_experiment({"protocol": name, **(tables or {"model": cases.small})}, name).points
 
 
 @pytest.mark.parametrize("name", registry.names())

@@ -2,8 +2,8 @@
 
 import pytest
 
-from quorisk.analysis.cluster.answer import Effort, answer, designs
-from quorisk.analysis.experiment.config import build
+from quorisk.analysis.cluster.answer import Effort, answer, placed_designs
+from quorisk.analysis.experiment.config import build_experiment
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.protocols.bookkeeper.few_copies import HEARS, STORES, few_copies
 
@@ -57,13 +57,13 @@ def cluster(ack_quorum, **more):
     rates = {STORES.partition(".")[2]: "1 / 4 ms", HEARS.partition(".")[2]: "1 / 1 us"}
     rates |= {"two_bookies_are_lost_together": "0 / s", "three_bookies_are_lost_together": "0 / s"}
     document = {"protocol": "bookkeeper", "profile": "pulsar_cloud", "model": sizes, "rates": rates}
-    return build({**document, "faults": {"message_loss": 0.0}, "cluster": given | more}, "x.toml")
+    return build_experiment({**document, "faults": {"message_loss": 0.0}, "cluster": given | more}, "x.toml")
 
 
 @pytest.mark.parametrize(("ack_quorum", "p"), [(1, 0.009961), (2, 0.0001269), (3, 1.571e-05)])
 def test_entries_in_flight_decide_the_probability_of_any_loss(ack_quorum, p):
     """Figures of an independent solver, of 4 ms for a copy."""
-    [placed] = designs(cluster(ack_quorum))
+    [placed] = placed_designs(cluster(ack_quorum))
     assert answer(placed, Effort()).losses.p_any.value == pytest.approx(p, rel=0.02)
 
 
@@ -71,4 +71,4 @@ def test_a_cluster_that_does_not_say_how_many_entries_are_in_flight_is_refused()
     document = dict(cluster(2).document)
     given = {key: value for key, value in document["cluster"].items() if key not in ("entries_per_second", "retention")}
     with pytest.raises(ConfigError, match=r"model\.ack_quorum = 2: below 4 copies, entries that have not all"):
-        designs(build({**document, "cluster": given | {"ledgers": 1e6}}, "x.toml"))
+        placed_designs(build_experiment({**document, "cluster": given | {"ledgers": 1e6}}, "x.toml"))

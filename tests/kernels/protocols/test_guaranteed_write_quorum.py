@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from quorisk.analysis.experiment.config import build
+from quorisk.analysis.experiment.config import build_experiment
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.protocols.bookkeeper import MODEL
 from quorisk.kernels.protocols.bookkeeper.describe import spec_state
@@ -84,7 +84,7 @@ def test_what_leaves_entries_below_it_is_refused(given, words):
     sizes = named((4, 1, 2, 1, 1, 1)) | {"ensemble_size": given.pop("ensemble_size", 2)}
     tables = {"protocol": "bookkeeper", "model": sizes, "variant": ON | given, "faults": {"message_loss": 0.1}}
     with pytest.raises(ConfigError, match=words):
-        build(tables, "x.toml")
+        build_experiment(tables, "x.toml")
 
 
 @pytest.mark.parametrize(("write_quorum", "ack_quorum", "loss"), [(2, 1, 1e-3), (3, 2, 0.2), (4, 1, 0.3), (5, 2, 0.1)])

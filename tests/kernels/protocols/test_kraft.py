@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from quorisk.analysis.experiment.config import ConfigError, build
+from quorisk.analysis.experiment.config import ConfigError, build_experiment
 from quorisk.kernels import paths
 from quorisk.kernels.engines.rerun import rerun
 from quorisk.kernels.model import COMPLETED, STUCK, leaves
@@ -287,11 +287,11 @@ MODEL_DEFAULTS = {p.name: p.default_value for p in MODEL.parameters}
 
 def test_more_faults_than_there_is_room_for_are_refused():
     file: dict[str, Any] = {"protocol": "kraft", "model": dict(zip(SIZES, TRIO, strict=True))}
-    assert build(file | {"faults": {"max_lossy_shutdowns": 3, "max_fencings": 2}}, "fits.toml")
+    assert build_experiment(file | {"faults": {"max_lossy_shutdowns": 3, "max_fencings": 2}}, "fits.toml")
     with pytest.raises(ConfigError, match=r"faults\.max_fencings = 5: fewer faults in all"):
-        build(file | {"faults": {"max_lossy_shutdowns": 3, "max_fencings": 5}}, "too_many.toml")
+        build_experiment(file | {"faults": {"max_lossy_shutdowns": 3, "max_fencings": 5}}, "too_many.toml")
     with pytest.raises(ConfigError, match=r"model\.min_isr"):
-        build(file | {"model": file["model"] | {"min_isr": 4}}, "min_isr.toml")
+        build_experiment(file | {"model": file["model"] | {"min_isr": 4}}, "min_isr.toml")
 
 
 def test_a_broker_whose_first_registration_comes_too_late_waits_for_ever():

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from quorisk.analysis.experiment.config import ConfigError, build
+from quorisk.analysis.experiment.config import ConfigError, build_experiment
 from quorisk.analysis.traces import formats
 from quorisk.kernels.protocols.kraft import MODEL
 from quorisk.kernels.protocols.kraft.describe import spec_state
@@ -181,14 +181,14 @@ def test_a_leader_that_has_not_heard_of_the_next_one_still_believes_it_leads():
     start, fenced = MODEL.initial(params, 0), after(params, ("fence_broker", 1))
     told = tell(start, params, "fence_broker", 1, fenced)
     assert told.notes[-1] == Note(("b1",), "still believes it leads")
-    assert formats.sentence(told).startswith("the controller fences b1; controller: partition epoch 2: b2 leads")
+    assert formats.step_sentence(told).startswith("the controller fences b1; controller: partition epoch 2: b2 leads")
 
 
 def told_of(params, *steps):
     """The last of these steps, in words."""
     (name, instance) = steps[-1]
     before, then = after(params, *steps[:-1]), after(params, *steps)
-    return formats.sentence(tell(before, params, name, instance, then))
+    return formats.step_sentence(tell(before, params, name, instance, then))
 
 
 def test_who_leaves_the_elr_and_who_is_elected_though_neither_in_sync_nor_eligible_is_said():
@@ -218,13 +218,13 @@ def test_who_leaves_the_elr_and_who_is_elected_though_neither_in_sync_nor_eligib
 
 def test_outages_that_there_is_no_room_for_are_refused():
     file: dict[str, Any] = {"protocol": "kraft", "model": dict(zip(SIZES, TRIO, strict=True))}
-    assert build(file | {"faults": {"max_outages": 2, "p_lost_in_outage": 0.1}}, "fits.toml")
+    assert build_experiment(file | {"faults": {"max_outages": 2, "p_lost_in_outage": 0.1}}, "fits.toml")
     with pytest.raises(
         ConfigError, match=r"faults\.max_lossy_shutdowns = 0: fewer shutdowns in all: there is room for 8"
     ):
-        build(file | {"faults": {"max_outages": 3}}, "many.toml")
+        build_experiment(file | {"faults": {"max_outages": 3}}, "many.toml")
     with pytest.raises(ConfigError, match=r"faults\.max_zone_outages = 1: 0 without zones"):
-        build(file | {"faults": {"max_zone_outages": 1}}, "zones.toml")
+        build_experiment(file | {"faults": {"max_zone_outages": 1}}, "zones.toml")
 
 
 def test_values_of_the_tests_are_kafkas_unless_they_say_otherwise():

@@ -7,7 +7,7 @@ import pytest
 
 from quorisk.analysis.estimate.amounts import with_amount
 from quorisk.analysis.estimate.estimate import estimate
-from quorisk.analysis.experiment.config import ConfigError, build, load
+from quorisk.analysis.experiment.config import ConfigError, build_experiment, load
 from quorisk.kernels.protocols.kraft import MODEL
 from tests.analysis.exact import chains
 from tests.references import kafka_operations as operations
@@ -82,28 +82,28 @@ def test_exact_is_the_chain_of_the_interpreter(given):
 
 def test_isrs_that_shrink_without_a_reason_are_the_specifications_alone():
     specification = {"variant": {"semantics": "specification"}, "faults": {"max_isr_shrinks": 1}}
-    assert build(FILE | specification | {"rates": {"leader_shrink_isr": 0.1}}, "specification.toml")
+    assert build_experiment(FILE | specification | {"rates": {"leader_shrink_isr": 0.1}}, "specification.toml")
     with pytest.raises(ConfigError, match=r"faults\.max_isr_shrinks = 1: 0, unless .* up to max_stalls"):
-        build(FILE | {"faults": {"max_isr_shrinks": 1}}, "bound.toml")
+        build_experiment(FILE | {"faults": {"max_isr_shrinks": 1}}, "bound.toml")
     with pytest.raises(ConfigError, match=r"rates\.leader_shrink_isr: .*set max_stalls, rates\.follower_stalls"):
-        build(FILE | {"rates": {"leader_shrink_isr": 0.1}}, "rate.toml")
+        build_experiment(FILE | {"rates": {"leader_shrink_isr": 0.1}}, "rate.toml")
     scenario = {"scenarios": {"lag": {"per_year": 1, "rates": {"leader_shrink_isr": 0.1}}}}
     with pytest.raises(ConfigError, match=r"rates\.leader_shrink_isr: goes with semantics"):
-        build(FILE | scenario, "scenario.toml")
+        build_experiment(FILE | scenario, "scenario.toml")
 
 
 def test_lag_and_session_are_given_as_kafkas_settings_in_milliseconds():
     in_ms = {"replica.lag.time.max.ms": 30000, "broker.session.timeout.ms": 9000}
     others = {action.name for action in MODEL.actions if not action.only and not set(action.interval_ms) & set(in_ms)}
-    given = build(FILE | {"rates": dict.fromkeys(others, "1 / s") | in_ms}, "lag.toml")
+    given = build_experiment(FILE | {"rates": dict.fromkeys(others, "1 / s") | in_ms}, "lag.toml")
     rates = given.points[0].point.rates
     assert (rates["leader_removes_stalled"], rates["session_times_out"]) == pytest.approx((1 / 30, 1 / 9))
 
 
 def test_rolls_that_there_is_no_room_for_are_refused():
-    assert build(FILE | {"faults": {"max_rolls": 3}}, "fits.toml")
+    assert build_experiment(FILE | {"faults": {"max_rolls": 3}}, "fits.toml")
     with pytest.raises(ConfigError, match=r"fewer shutdowns in all: .* in an outage or a roll"):
-        build(FILE | {"faults": {"max_rolls": 5}}, "many.toml")
+        build_experiment(FILE | {"faults": {"max_rolls": 5}}, "many.toml")
 
 
 LINES = (ROOT / "tests" / "data" / "kafka_operations.jsonl").read_text().splitlines()
@@ -159,7 +159,7 @@ def file_of(setting, lost_without_leader=False):
 def test_a_partition_loses_as_much_as_another_program_says(name, runs):
     """Of all that is acknowledged while it is written to all the time; a loss is a leader that lacks some of it."""
     row = ROWS[name]
-    of_file = build(file_of(row["setting"]), f"{name}.toml", [f"run.runs={runs}"])
+    of_file = build_experiment(file_of(row["setting"]), f"{name}.toml", [f"run.runs={runs}"])
     found, p = estimate(of_file, 1).data_loss, row["p"]
     assert abs(found.p - p) <= 4.5 * (p * (1.0 - p) * (1.0 / runs + 1.0 / row["runs"])) ** 0.5
 
@@ -169,7 +169,7 @@ def test_a_partition_loses_as_much_as_another_program_says(name, runs):
 def test_an_incident_loses_as_many_records_as_another_program_says(name):
     """Ten records a second in the time in which what is lost was acknowledged."""
     given = ROWS[name]["setting"]
-    experiment = build(file_of(given), f"{name}.toml", ["run.runs=16000", "run.confidence=0.999"])
+    experiment = build_experiment(file_of(given), f"{name}.toml", ["run.runs=16000", "run.confidence=0.999"])
     found = with_amount(experiment, estimate(experiment, 1)).amount
     losses, seconds, _ = operations.lost(operations.setting(given), 100_000, 1)
     assert found is not None
@@ -180,7 +180,7 @@ def test_an_incident_loses_as_many_records_as_another_program_says(name):
 def test_a_roll_that_does_not_wait_loses_neither_more_nor_less():
     """A rare loss, which 150,000 runs of the other program tell within half of itself, and a million of ours here."""
     row, runs, others = ROWS["roll_free_power_min2_noelr"], 200_000, 1_000_000
-    found = estimate(build(file_of(row["setting"]), "roll.toml", [f"run.runs={runs}"]), 1).data_loss
+    found = estimate(build_experiment(file_of(row["setting"]), "roll.toml", [f"run.runs={runs}"]), 1).data_loss
     p = operations.lost(operations.setting(row["setting"]), others, 1)[0] / others
     assert abs(found.p - p) <= 3.5 * (p * (1 / runs + 1 / others)) ** 0.5 < p / 2
 
@@ -189,7 +189,7 @@ def test_too_little_room_for_records_is_refused_and_the_key_named():
     given = file_of(ROWS["lag_disk_min1"]["setting"])
     given["model"]["values"] = 2
     with pytest.raises(ConfigError, match=r"few\.toml: model\.values = 2: too few: in .* of runs .*; 3 to 6$"):
-        estimate(build(given, "few.toml", ["run.runs=500"]), 1)
+        estimate(build_experiment(given, "few.toml", ["run.runs=500"]), 1)
 
 
 @pytest.mark.exhaustive
@@ -198,7 +198,7 @@ def test_a_single_record_tells_how_much_is_lost():
     given, runs = file_of(ROWS["lag_disk_min1"]["setting"]), 20_000
     given["model"] |= {"values": 1, "continuous_writes": False}
     given["rates"]["write_record_to_leader"] = 1 / 600
-    found = estimate(build(given, "single.toml", [f"run.runs={runs}"]), 1).data_loss
+    found = estimate(build_experiment(given, "single.toml", [f"run.runs={runs}"]), 1).data_loss
     *_, single = operations.lost(operations.setting(ROWS["lag_disk_min1"]["setting"]), 50_000, 1, 1 / 600)
     p = single / 50_000
     assert abs(found.p - p) <= 4.5 * (p * (1 / runs + 1 / 50_000)) ** 0.5

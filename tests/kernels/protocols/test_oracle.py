@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from quorisk.analysis.experiment.config import build
+from quorisk.analysis.experiment.config import build_experiment
 from quorisk.analysis.explore import explore as analysis_explore
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.states.search import explore
@@ -83,8 +83,8 @@ def test_explore_leaves_history_out_unless_asked():
     """Kafka's `track_committed` adds states that the specification does not have."""
     row = next(row for row in ROWS if row["module"] == "Kip320")
     sizes = {"replicas": 2, "log_size": 2, "max_records": 2, "max_leader_epoch": 2}
-    asked = build({"protocol": "kafka", "model": sizes | {"track_committed": True}}, "asked.toml")
-    silent = build({"protocol": "kafka", "model": sizes}, "silent.toml")
+    asked = build_experiment({"protocol": "kafka", "model": sizes | {"track_committed": True}}, "asked.toml")
+    silent = build_experiment({"protocol": "kafka", "model": sizes}, "silent.toml")
     assert silent.points[0].point.values["track_committed"]
     assert analysis_explore(silent, MEMORY)[0].distinct_states == row["distinct_states"]
     assert analysis_explore(asked, MEMORY)[0].distinct_states > row["distinct_states"]

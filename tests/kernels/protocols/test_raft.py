@@ -225,7 +225,7 @@ def test_an_independent_program_sees_as_many_losses(given, losses, runs):
     for name, value in given.items():
         tables["variant" if isinstance(value, bool) else "faults"][name] = value
     run = {"runs": 5 * runs, "seed": 1, "lifetime": 1000, "method": "count"}
-    experiment = config.build({"protocol": "raft", "rates": rates, **tables, "run": run}, "raft.toml")
+    experiment = config.build_experiment({"protocol": "raft", "rates": rates, **tables, "run": run}, "raft.toml")
     assert experiment.points[0].point.rates["false_timeout"] == 0.01
     seen = estimate(experiment, 1).data_loss.losses / 5
     assert abs(seen - losses) <= 3 * (seen / 5 + losses) ** 0.5
@@ -240,7 +240,7 @@ def test_an_election_begins_with_the_first_timeout(servers, waiting):
 
 def test_a_profile_knows_of_no_false_timeouts():
     document = {"protocol": "raft", "profile": "etcd", "model": {"servers": 3, "values": 1}}
-    assert config.build(document, "raft.toml").points[0].point.rates["false_timeout"] == 0.0
+    assert config.build_experiment(document, "raft.toml").points[0].point.rates["false_timeout"] == 0.0
 
 
 def test_what_is_lost_is_told_and_can_be_sent_again():

@@ -7,7 +7,7 @@ import pytest
 
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.states import growth
-from quorisk.kernels.states.chain import ChainError, build
+from quorisk.kernels.states.chain import ChainError, build_chain
 from tests.support import point_of
 
 KRAFT_2_REPLICAS = [
@@ -53,10 +53,10 @@ def test_a_chain_of_which_too_many_states_are_to_be_expected_is_given_up_early(m
     model, told = registry.load("kafka"), []
     point = point_of(model, replicas=3, max_leader_epoch=3)
     with pytest.raises(ChainError, match=r"of 4 MiB are full, and some 2e\+06 states are to be expected"):
-        build(model, point, 1 << 22, lambda *found: told.append(found))
+        build_chain(model, point, 1 << 22, lambda *found: told.append(found))
     assert any(states < expected < math.inf for states, _, expected in told)
     monkeypatch.setattr(growth, "expected", lambda by_depth: 0.0)
     with pytest.raises(ChainError, match="fill 4 MiB, and there are more"):
-        build(model, point, 1 << 22)
+        build_chain(model, point, 1 << 22)
     monkeypatch.setattr(growth, "expected", lambda by_depth: 1e9)
-    assert len(build(model, point_of(model), 1 << 26).ends) > 1000, "what fits is built, whatever is expected"
+    assert len(build_chain(model, point_of(model), 1 << 26).ends) > 1000, "what fits is built, whatever is expected"

@@ -138,7 +138,7 @@ def _check(name, found):
 def test_a_head_that_nothing_leaves_is_the_chain(name):
     found = grown(name, head.NEVER - 1)
     solved = found.solve()
-    whole = chain.build(*PROBLEMS[name], MEMORY)
+    whole = chain.build_chain(*PROBLEMS[name], MEMORY)
     visits = absorption.visits(whole, absorption.components(whole))
     assert solved.complete
     assert (solved.states, solved.leaves) == (len(whole.ends), 0.0)

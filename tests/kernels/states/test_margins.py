@@ -31,7 +31,7 @@ PROBLEMS: dict[str, tuple[dict[str, int], dict[str, float]]] = {
 def experiment(name, rate=1e-4):
     sizes, faults = PROBLEMS[name]
     document = {"protocol": "bookkeeper", "model": SMALL | sizes, "faults": LOSSES | faults}
-    return config.build(document | {"rates": {"bookie_is_lost": rate}, "run": {"lifetime": 30.0}}, name)
+    return config.build_experiment(document | {"rates": {"bookie_is_lost": rate}, "run": {"lifetime": 30.0}}, name)
 
 
 def whole(name):
@@ -72,7 +72,9 @@ def test_a_head_of_any_size_bounds_what_it_leaves_out(name):
 def test_with_two_clients_lost_bookies_are_followed_first_and_nothing_is_taken_for_granted():
     sizes = SMALL | {"bookies": 2, "clients": 2, "write_quorum": 2}
     document = {"protocol": "bookkeeper", "model": sizes, "faults": LOSSES | {"max_lost": 2, "message_loss": 0.0}}
-    given = config.build(document | {"rates": {"bookie_is_lost": 1e-6}, "run": {"lifetime": 30.0}}, "two clients")
+    given = config.build_experiment(
+        document | {"rates": {"bookie_is_lost": 1e-6}, "run": {"lifetime": 30.0}}, "two clients"
+    )
     truth, at_first = exact(given, MEMORY).data_loss.p, []
     for by_margin in (False, True):
         head = Head(MODEL, given.points[0].point, MEMORY, by_margin)
@@ -94,8 +96,8 @@ def test_a_margin_says_nothing_where_data_is_lost_in_other_ways(given):
     sizes = SMALL | {name: value for name, value in given.items() if name in SMALL} | {"ensemble_size": 2}
     faults = LOSSES | {name: value for name, value in given.items() if name not in SMALL}
     document = {"protocol": "bookkeeper", "model": sizes, "faults": faults}
-    head = Head(MODEL, config.build(document, "others").points[0].point, MEMORY, by_margin=True)
-    assert margins.known(MODEL, head.odds) is None
+    head = Head(MODEL, config.build_experiment(document, "others").points[0].point, MEMORY, by_margin=True)
+    assert margins.margin_at(MODEL, head.odds) is None
     assert head.grow(1 << 20)
     solved = head.solve()
     assert solved
@@ -105,7 +107,7 @@ def test_a_margin_says_nothing_where_data_is_lost_in_other_ways(given):
 def test_more_faults_at_a_time_than_a_margin_says_are_refused():
     head = Head(MODEL, experiment("a quorum of one").points[0].point, MEMORY)
     head.grow(1 << 20)
-    known = margins.known(MODEL, head.odds)
+    known = margins.margin_at(MODEL, head.odds)
     assert known
     flows = np.ones(head.num_states)
     given = head.odds, head.kept, head.arrays, flows

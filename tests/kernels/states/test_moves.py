@@ -12,7 +12,7 @@ from quorisk.kernels.model import LOST, UNFINISHED, leaves
 from quorisk.kernels.paths import Step
 from quorisk.kernels.states import absorption
 from quorisk.kernels.states.head import Head
-from quorisk.kernels.states.likeliest import likeliest, shortest
+from quorisk.kernels.states.likeliest import likeliest, likeliest_states
 from quorisk.kernels.states.moves import Moves, lost_and_left, moves_of, reweighted
 from tests.analysis.exact.chains import by_hand
 from tests.kernels.engines import herds
@@ -156,5 +156,5 @@ def test_steps_that_do_the_same_to_things_that_are_alike_are_one_on_the_likelies
     )
     nothing = np.zeros(5, np.int8)
     steps: Any = Moves(twice, absorption.components(twice), nothing, nothing, nothing, nothing, None)  # type: ignore[arg-type]
-    found: Any = shortest(steps)
+    found: Any = likeliest_states(steps)
     assert found == ([0, 1, 3], pytest.approx(0.6))

@@ -57,7 +57,7 @@ PROBLEMS = {
 def test_a_head_of_representatives_loses_as_often_as_the_chain(name):
     model, variant, faults = PROBLEMS[name]
     document = {"protocol": "bookkeeper", "model": SMALL | model, "variant": variant, "faults": faults, "rates": RATES}
-    given = config.build(document | {"run": {"lifetime": 100.0}}, "ledger")
+    given = config.build_experiment(document | {"run": {"lifetime": 100.0}}, "ledger")
     truth = exact(given, MEMORY)
     head = Head(given.model, given.points[0].point, MEMORY)
     while head.grow(1 << 30):

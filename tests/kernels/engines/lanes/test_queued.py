@@ -130,7 +130,7 @@ def test_masks_in_pieces_keep_the_order_in_which_instances_are_drawn():
 def test_words_of_more_instances_than_a_lane_has_bits_and_of_several_rates():
     tables = {"model": {"bookies": 4, "clients": 2, "write_quorum": 3, "ack_quorum": 2, "entries": 2, "inflight": 2}}
     rates = {"bookie_sends_read_response": 3.0, "client_starts_recovery": 1e-9}
-    experiment = config.build(
+    experiment = config.build_experiment(
         {"protocol": "bookkeeper", **tables, "faults": {"message_loss": 0.2}, "rates": rates}, "x"
     )
     compared = fuzz.compare(experiment.model, experiment.points[0].point, QUEUED, True, 11, 3000)
