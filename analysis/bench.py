@@ -48,7 +48,7 @@ class Speed(NamedTuple):
 def bench(engine: str | None, threads: int, progress: Callable[[str], None] | None = None) -> Iterator[Speed]:
     """Measures an engine, or all if None: random runs of every model on one thread and on `threads`, and searches.
 
-    `progress` is called with the name of what comes next.
+    `progress` is called with the name of the next measurement.
     """
     parts = {
         "numba": (random_runs, lambda model, point: _by_numba(model, point, sorted({1, threads}))),
@@ -86,7 +86,7 @@ def _by_numba(model: Model, point: Point, thread_counts: Sequence[int]) -> Itera
 
 
 def _by_kernels(model: Model, point: Point) -> Iterator[Speed]:
-    """One thread: runs in lanes of one register and of two, and in queues."""
+    """Speeds on one thread, with runs in lanes of one register, of two registers, and in queues."""
     points = pack(model, [point])
     for shape in every_shape():
         runs = Switch(model, points, 0)

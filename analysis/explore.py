@@ -48,7 +48,7 @@ def explore(
     progress: Callable[[int, int], None] | None = None,
     max_depth: int | None = None,
 ) -> tuple[Search, float]:
-    """Searches the one point of an experiment; returns what was found, and the seconds it took, with compilation.
+    """Searches the one point of an experiment; returns the results, and the seconds it took, with compilation.
 
     States deeper than `max_depth` are left out; initial states have depth 1. `progress` is called with the number of
     states and the depth reached. Raises ConfigError if there are several points, or if the memory does not

@@ -18,8 +18,8 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 def whole(path: Path, argument: str) -> Iterator[Path]:
     """Yields the path of a new file in the same folder, which takes the place of `path` when the body is done.
 
-    A link is followed; what is no file, such as /dev/stdout, is yielded itself. `argument` is the option with the path.
-    Raises ConfigError if nothing can be written there, and RunError if the disk has no room for it.
+    A link is followed; a device, such as /dev/stdout, is yielded itself. `argument` is the option with the path. Raises
+    ConfigError if nothing can be written there, and RunError if the disk has no room for it.
     """
     try:
         there = Path(os.path.realpath(path))

@@ -22,7 +22,7 @@ from numba.core import cgutils
 
 from quorisk.kernels import declared
 from quorisk.kernels.errors import ModelError
-from quorisk.kernels.keeping import alone, cache_folder, kept
+from quorisk.kernels.keeping import cache_folder, kept, locked
 from quorisk.kernels.machine_code import INLINED, emits
 from quorisk.kernels.packing import fields_of
 from quorisk.kernels.protocols.registry import foreign, foreign_roots
@@ -89,7 +89,7 @@ def once(what: str, protocol: str, call: Callable[[], object]) -> None:
     if (what, protocol) in _ONCE:
         return
     ready = _ready(what, protocol)
-    with nullcontext() if ready.exists() else alone(ready):
+    with nullcontext() if ready.exists() else locked(ready):
         call()
     with suppress(OSError):
         ready.touch()

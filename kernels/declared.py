@@ -129,8 +129,8 @@ class Walk(NamedTuple):
 
 
 def walks(model: Model, params: Any, num: int, seed: int) -> Iterator[Walk]:
-    """Yields the steps of random walks in plain Python; each state and step is checked. An action is the likelier the
-    less it was taken so far. Raises ModelError, which says what is wrong where."""
+    """Yields the steps of random walks in plain Python; each state and step is checked. Actions taken seldom so far are
+    the likeliest. Raises ModelError, which says what is wrong where."""
     chance = random.Random(seed)
     taken: Counter[int] = Counter()
     choices = evaluated(model, "initial_choices", params, model.initial_choices, params)

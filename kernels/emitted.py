@@ -19,7 +19,7 @@ from quorisk.kernels.tracing.machine import I64, constant
 
 
 class Emit:
-    """Emits a model's expressions where a builder stands. The model is traced when the first of them is emitted: code
+    """Emits a model's expressions at a builder's position. The model is traced when the first of them is emitted: code
     loaded from disk needs no trace."""
 
     def __init__(self, model: Model) -> None:
@@ -128,8 +128,8 @@ class WideRow:
 
 
 def each_case(builder: Any, chosen: Any, numbers: Iterable[int]) -> Iterator[int]:
-    """Emits a branch to the case of these numbers that is chosen, and from each to a common end, where the builder
-    stands at last; code emitted while a number is yielded is its case.
+    """Emits a branch to the chosen one of these numbers' cases, and from each case to a common end, which is the
+    builder's position afterwards. Code emitted while a number is yielded is its case.
     """
     end = builder.append_basic_block("end")
     switch = builder.switch(chosen, end)

@@ -32,7 +32,7 @@ class RunError(QuoriskError, RuntimeError):
 
 
 class ResultError(QuoriskError, ValueError):
-    """Result rows that do not belong together, or a file that does not hold what was written to it."""
+    """Result rows that do not belong together, or a file that was damaged or changed."""
 
 
 class EngineError(QuoriskError, RuntimeError):

@@ -102,7 +102,7 @@ def _checksum(path: Path, content: bytes) -> bytes:
 
 
 @contextmanager
-def alone(path: Path) -> Iterator[None]:
+def locked(path: Path) -> Iterator[None]:
     """Lets one thread of one process at a time make what is kept at `path`, while others that need it wait; all make it
     if there is no disk to lock."""
     lock = path.with_suffix(".lock")
@@ -161,7 +161,7 @@ class _Cache(FunctionCache):
         turn to make it."""
         found = super().load_overload(sig, target_context)
         if found is None:
-            self.turn.enter_context(alone(Path(self._cache_path) / self._impl.filename_base))
+            self.turn.enter_context(locked(Path(self._cache_path) / self._impl.filename_base))
             found = super().load_overload(sig, target_context)
         return found
 

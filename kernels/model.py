@@ -114,7 +114,7 @@ class Parameter(NamedTuple):
     formerly: str = ""
     """Former name: files may still use it, and get a note with the new one."""
     later: bool = False
-    """Whether the model got it after its version: at its default, points and their identities are what they were."""
+    """Whether the model got it after its version: at its default, points and their identities are unchanged."""
 
     @property
     def default_value(self) -> Any:

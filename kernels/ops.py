@@ -46,7 +46,7 @@ class Traced:
     __slots__ = ()
 
     def make(self, op: str, *args: Any) -> Any:
-        """Returns the result of an operation on values, one of which is this one."""
+        """Returns the result of an operation on values, this one among them."""
         raise NotImplementedError
 
     __and__ = __rand__ = _made_by("and")

@@ -18,20 +18,20 @@ from quorisk.kernels.ops import bits, jitable
 _WORD = (1 << 64) - 1
 
 
-class Field(NamedTuple):
+class RowField(NamedTuple):
     word: int
     shift: int
     width: int
 
 
-def fields_of(widths: Any) -> list[Field]:
+def fields_of(widths: Any) -> list[RowField]:
     """Fields of a wide row in order, none across two words."""
     fields = []
     word, used = 0, 0
     for width in leaves(widths):
         if used + width > 64:
             word, used = word + 1, 0
-        fields.append(Field(word, used, width))
+        fields.append(RowField(word, used, width))
         used += width
     return fields
 
@@ -60,7 +60,7 @@ def unpacked(wide: np.ndarray, widths: Any) -> Any:
     return build(widths)
 
 
-def columns(rows: np.ndarray, layout: "Layout", widths: Any) -> list[np.ndarray]:
+def columns(rows: np.ndarray, layout: "RowLayout", widths: Any) -> list[np.ndarray]:
     """The integers of the states of many rows: for each of a state's leaves an array (uint64) of one number a row."""
     wide = np.empty((len(layout.base), len(rows)), np.uint64)
     spread(rows.T, layout, wide)
@@ -69,7 +69,7 @@ def columns(rows: np.ndarray, layout: "Layout", widths: Any) -> list[np.ndarray]
     ]
 
 
-class Layout(NamedTuple):
+class RowLayout(NamedTuple):
     """Places of a wide row's bits in a row; a piece is the varying bits of one word of the wide row.
 
     All unsigned: for a signed index compiled code first checks whether it counts from the end.
@@ -95,22 +95,22 @@ class Layout(NamedTuple):
         return found
 
 
-def narrowest(wide: np.ndarray) -> Layout:
+def narrowest(wide: np.ndarray) -> RowLayout:
     """The layout of a single state: nothing varies."""
     return _layout(wide, np.full(len(wide), _WORD, np.uint64), 1)
 
 
-def widened(layout: Layout, wide: np.ndarray) -> Layout:
+def widened(layout: RowLayout, wide: np.ndarray) -> RowLayout:
     """The layout with room for one more state; its rows have no fewer words."""
     return _layout(layout.base, layout.fixed & ~(layout.base ^ wide), layout.num_words)
 
 
-def _layout(base: np.ndarray, fixed: np.ndarray, num_words: int) -> Layout:
+def _layout(base: np.ndarray, fixed: np.ndarray, num_words: int) -> RowLayout:
     """Places words by first fit, those with the most varying bits first."""
     pieces, num_words = _pieces(tuple(~int(mask) & _WORD for mask in fixed), num_words)
     words, sources, turns = np.array(pieces, np.uint64).reshape(-1, 3).T
     last = np.searchsorted(words, np.arange(num_words, dtype=np.uint64), "right").astype(np.uint64)
-    return Layout(base & fixed, fixed, sources.copy(), ~fixed[sources], turns.copy(), last)
+    return RowLayout(base & fixed, fixed, sources.copy(), ~fixed[sources], turns.copy(), last)
 
 
 @lru_cache(maxsize=1 << 12)  # searches of one model at other rates ask for the same ones again

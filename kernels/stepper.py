@@ -22,7 +22,7 @@ from quorisk.kernels.tracing.machine import I64, Value, constant
 from quorisk.kernels.tracing.machine import intrinsic as intrinsic_of
 
 _INTS = types.int64, types.int64, types.int64
-"""Types of an action, its instance, and what is lost or drawn."""
+"""Types of an action, its instance, and its lost subset or draw."""
 
 
 class Stepper(NamedTuple):

@@ -14,7 +14,7 @@ class Message(NamedTuple):
 
 
 class Note(NamedTuple):
-    """A remark about the participants that it stands over."""
+    """A remark drawn over these participants."""
 
     over: tuple[str, ...]
     text: str
@@ -40,7 +40,7 @@ class Function(NamedTuple):
     items: tuple[tuple[Any, Any], ...]
 
 
-class Set(NamedTuple):
+class SpecSet(NamedTuple):
     """A TLA+ set, in the order in which to print it."""
 
     elements: tuple[Any, ...]

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from quorisk.analysis.cluster.figures import ENDS
-from quorisk.analysis.decision.designs import Design, place
+from quorisk.analysis.decision.designs import Design, order_in_rank
 from quorisk.analysis.decision.doubt import Doubt
 from quorisk.analysis.decision.years import SUMMED, part_of
-from quorisk.analysis.statistics.yearly import Ends, ScenarioPart, incidents, losses
+from quorisk.analysis.statistics.yearly import Ends, ScenarioPart, incidents, lost_a_year
 from quorisk.say import numbers
 
 _MOST_FIGURES = 4
@@ -18,7 +18,7 @@ _MOST_FIGURES = 4
 
 def data(found: Sequence[Design], sure: Doubt | None = None) -> str:
     """Returns the designs as JSON, in the order of their rows; `sure` says how they depend on rates."""
-    places = {design.settings: number for number, design in enumerate(sorted(found, key=place))}
+    places = {design.settings: number for number, design in enumerate(sorted(found, key=order_in_rank))}
     return json.dumps([_design(design, places[design.settings], sure) for design in found], allow_nan=False)
 
 
@@ -79,7 +79,7 @@ def _case(point: dict[str, Any]) -> dict[str, Any]:
     cluster = (
         {name: point[f"any_loss{end}"] for name, end in zip(SUMMED, ENDS, strict=True)} if "any_loss" in point else None
     )
-    return {"parts": [_part(row, incidents if cluster else losses) for row in parts], "cluster": cluster}
+    return {"parts": [_part(row, incidents if cluster else lost_a_year) for row in parts], "cluster": cluster}
 
 
 def _part(row: dict[str, Any], in_year: Callable[[list[ScenarioPart]], Ends]) -> dict[str, Any]:

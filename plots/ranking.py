@@ -46,12 +46,9 @@ def ranking_figure(
 ) -> Figure | None:
     """Returns the figure of designs by rank: a row each.
 
-    Args:
-        found: the designs, by rank.
-        target: the most that may be lost, in the unit of `measure`; infinite without a target.
-        measure: the label of the axis, such as "P(any loss in a year)".
-        caption: model, runs and intervals, in sentences.
-        sure: what is known of the rates, drawn as wide pale bars; None if nothing is.
+    Args: found: the designs, by rank. target: the largest loss that is allowed, in the unit of `measure`; infinite
+    without a target. measure: the label of the axis, such as "P(any loss in a year)". caption: model, runs and
+    intervals, in sentences. sure: what is known of the rates, drawn as wide pale bars; None if nothing is.
 
     Returns None if nothing has a place on a logarithmic axis: every design is proved to lose nothing.
     """

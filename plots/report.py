@@ -40,7 +40,7 @@ _GENERAL = 7
 """Assumptions of every report, in templates/report.html.j2."""
 OUT_OF_TIME, SPENT = "time", "budget"
 """Values in `stopped` of a result frame: the number of runs depends on the machines' speed; all runs were made, and the
-interval is wider than was asked for."""
+interval is wider than `run.precision`."""
 LEVELS = ("p50", "p99", "p999")
 """Quantiles of write latency, as in names of columns."""
 _ABOUT = {
@@ -269,7 +269,7 @@ def _latency(point: Mapping[str, Any], level: str) -> dict[str, Any]:
 
 
 def _settling_runs(found: Sequence[Design], tail: float, target: float) -> int:
-    """The runs of a configuration that should settle what is undecided, rounded up to two digits; 0 if none would."""
+    """The runs of a configuration that should settle an open verdict, rounded up to two digits; 0 if none would."""
     undecided = [each for each in found if each.verdict(target) == UNDECIDED]
     runs = max((each.runs_to_settle(tail, target) for each in undecided), default=0.0)
     if runs in (0.0, math.inf):
@@ -304,7 +304,7 @@ def _results(frame: pd.DataFrame) -> dict[str, Any]:
         "first": points.iloc[0].to_dict(),
         "num_points": len(points),
         "loses_messages": text.may_lose_messages(points),
-        "runs": text.runs(frame),
+        "runs": text.runs_of_points(frame),
         "methods": list(points["method"].unique()),
         "num_solved": sum(map(numbers.is_solved, points["method"])),
         "total_runs": f"{points['runs'].sum():,}",

@@ -92,7 +92,7 @@ class Yearly(NamedTuple):
         found = self.found.scenarios
         return frame_of(
             [
-                {"scenario": name, **row, "losses_per_year": yearly.losses([part_of(row)]).value}
+                {"scenario": name, **row, "losses_per_year": yearly.lost_a_year([part_of(row)]).value}
                 for name, row in found.items()
             ]
         )
@@ -117,7 +117,7 @@ class Depends(NamedTuple):
 
     def frame(self) -> "pd.DataFrame":
         """Returns one row for each rate, probability and lifetime: `key`, `value`, `elasticity`, `low`, `high`, and how
-        many times as many losses there are `at_low` and `at_high`, the ends of what is known of it."""
+        many times as many losses there are `at_low` and `at_high`, the ends of its 90 % interval."""
         return frame_of(sensing.rows(self.found, self.experiment))
 
     def as_json(self) -> dict[str, Any]:
@@ -174,7 +174,7 @@ class Recommended(NamedTuple):
     """Its designs by rank, those to choose from, and the words, such as `result.found.words.headline`."""
 
     def frame(self) -> "pd.DataFrame":
-        """Returns one row for each design, by rank: what its grid varies, `p`, `low` and `high` of what it loses (in a
+        """Returns one row for each design, by rank: what its grid varies, `p`, `low` and `high` of its losses (in a
         year, on its cluster or in a run, as `of` says), `copies`, `survives`, `write_p99_ms`, and whether it `meets`
         the targets and is `chosen`. `p` is missing where only an upper bound is known."""
         return without_bounds(frame_of([_design(each) for each in self.as_json()["designs"]]))

@@ -105,7 +105,7 @@ def probability(risk: Mapping[str, Any], write: Callable[[float], str] = number)
 
 
 def bound(high: float, write: Callable[[float], str] = number, most: float = 1.0) -> str:
-    """Returns the upper bound of what was not seen, which is `most` at most; 0 if it is known to be impossible."""
+    """Returns an upper bound of at most `most` for an event that was not seen; 0 if it is known to be impossible."""
     if high == 0:
         return write(0.0)
     return f"< {write(above(high))}" if high < most else "at most 1"
@@ -155,7 +155,7 @@ def size(num_bytes: float) -> str:
 
 
 def percent(confidence: float) -> str:
-    """Returns a confidence level, with three digits of what is missing from certainty: 95%, 99.9%, 98.33%."""
+    """Returns a confidence level, with three digits of its distance from certainty: 95%, 99.9%, 98.33%."""
     missing = float(f"{1.0 - confidence:.3g}")
     return f"{100.0 * (1.0 - missing):.14g}%"
 

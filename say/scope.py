@@ -22,7 +22,7 @@ class Scope(NamedTuple):
     """Limits of the model, a sentence each."""
     scenarios: tuple[ScenarioWords, ...] = ()
     latency: tuple[str, ...] = ()
-    """Sentences on the source of write latencies, and on what they leave out; empty if there are none."""
+    """Sentences on the source of write latencies, and on their omissions; empty if there are none."""
     profile: str = ""
     """Name and description of the profile that physical figures come from; empty without one."""
     settings: tuple[tuple[str, str, str], ...] = ()

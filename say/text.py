@@ -45,7 +45,7 @@ PLACEMENTS = {
 }
 """Ways to place copies."""
 _MEANT = {"kip966": "ELR", "v3_5": "without ELR"} | PLACEMENTS
-"""Versions of a protocol by their features, and placements: such a value stands for itself, without its key."""
+"""Versions of a protocol by their features, and placements: such a value needs no key beside it."""
 FOLLOWS = {"model.ensemble_size": "model.write_quorum"}
 """Parameters that are named only where they differ from another one."""
 TIME_UNIT = "run.time_unit"
@@ -231,7 +231,7 @@ _TABLES: Mapping[str, Callable[[Mapping[str, Any], Sequence[str]], str]] = {
 }
 
 
-def runs(frame: pd.DataFrame) -> str:
+def runs_of_points(frame: pd.DataFrame) -> str:
     """Returns the number of runs of each point: 1,000,000 runs, or 500 to 1,000,000 runs."""
     low, high = frame["runs"].min(), frame["runs"].max()
     return numbers.counted(low, "run") if low == high else f"{low:,} to {high:,} runs"
@@ -308,7 +308,7 @@ def terms(frame: pd.DataFrame) -> str:
     said += [f"E{_own(own)[1:]}."] if own else []  # its names keep their capitals
     kept = independent(frame, keys)
     said += [f"Not named, because others determine it: {name(key)}." for key in keys if key not in kept]
-    return " ".join([*said, f"{runs(frame)} a point, seed {first['seed']}."])
+    return " ".join([*said, f"{runs_of_points(frame)} a point, seed {first['seed']}."])
 
 
 def intervals(frame: pd.DataFrame, of_runs: bool = False) -> str:

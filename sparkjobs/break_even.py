@@ -26,7 +26,7 @@ MEMORY = 64 << 20
 """Bytes for each chain."""
 _LOG = logging.getLogger("quorisk")
 _SOURCES = "quorisk.kernels", "quorisk.analysis", "quorisk.plots"
-"""The packages that decide what a search finds."""
+"""Packages that a search's results depend on."""
 
 
 def break_even_sentences(

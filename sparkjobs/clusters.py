@@ -46,7 +46,7 @@ from quorisk.sparkjobs.run import gather
 from quorisk.sparkjobs.watch import LOG, log_to
 
 ANSWERS, MERGED = "clusters.json", "clusters.parquet"
-"""Files of the folder: what `--json` prints, and a row for each cluster of which years were drawn."""
+"""Files of the folder: the answer as `--json` prints it, and a row for each cluster with drawn years."""
 _FIRST_PILOT, _PILOT_S = 16, 0.05
 
 
@@ -174,7 +174,7 @@ def _read(out: Path) -> list[dict[str, Any]]:
         try:
             found += sealed.read_sealed(path, rows.SCHEMA).to_pylist()
             for row in found:
-                rows.tally_of(row)
+                rows.tally_of_row(row)
         except ResultError as error:
             said = str(error).removeprefix(f"{path}: ")
             raise ConfigError(f"{path}: {said}; delete this file, and `resume` draws its years again") from None
@@ -265,7 +265,7 @@ def _year_s(cluster: Cluster, effort: Effort) -> float:
 def _answers(
     experiment: Experiment, worker: Worker, found: Sequence[Losses | None], merged: Sequence[Mapping[str, Any]]
 ) -> list[ClusterAnswer]:
-    tallies = {rows.cluster_of_row(row): rows.tally_of(row) for row in merged}
+    tallies = {rows.cluster_of_row(row): rows.tally_of_row(row) for row in merged}
     answers = [
         from_losses(placed, worker.effort, losses, tallies.get(cluster_of(placed)))
         for placed, losses in zip(worker.placed, found, strict=True)

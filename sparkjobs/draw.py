@@ -137,7 +137,7 @@ def _with_allowed(frame: pd.DataFrame, sure: Doubt | None) -> pd.DataFrame:
 
 
 def _depends(frame: pd.DataFrame, sure: Doubt | None) -> Iterator[tuple[str, Figure]]:
-    """Yields the figure of what the chosen design's losses depend on, among the figures that are not known exactly."""
+    """Yields the tornado chart of the chosen design: its losses by the figures that are not known exactly."""
     rows = choose.rows_of(frame, text.ANY_LOSS)
     chosen = verdict.chosen(ranked_designs(rows), float(rows["target"].iloc[0]))
     shown = tornado_rows(sure, chosen) if sure and chosen in sure.allowed else []

@@ -269,4 +269,4 @@ def write_table(path: Path, table: pa.Table) -> None:
 def write_results(out: Path, table: pa.Table) -> None:
     """Writes a table of `schema.SCHEMA` to RESULTS, all of it or nothing. Raises RunError."""
     with writing(out / RESULTS) as file:
-        schema.write_results(table, file)
+        schema.write_reproducible(table, file)

@@ -26,11 +26,11 @@ from quorisk.kernels.engines.job import Job
 from quorisk.kernels.errors import ConfigError
 
 FIRST_ROUND = 16 * sequential.FIRST_LOOK
-"""Runs of each point in the first round, if a precision is asked for: one of the looks."""
+"""Runs of each point in the first round, if a precision is given: one of the looks."""
 MOST_GROWTH, MARGIN = 4.0, 1.05
 """The most growth of a point's runs from round to round, and the factor on predicted numbers of runs."""
 SPENT = "budget"
-"""The reason of a point that has made all its runs, and has a wider interval than was asked for."""
+"""Reason to stop: the point has made all its runs, though its interval is wider than `run.precision`."""
 
 
 class LedgerCounts(NamedTuple):
@@ -38,7 +38,7 @@ class LedgerCounts(NamedTuple):
 
     num_runs: int = 0
     losses: int = 0
-    """Runs with a breach of what the precision is about."""
+    """Runs that broke the invariant of `run.precision`."""
     hidden: int = 0
     """Runs that may hide a loss."""
     steps: int = 0

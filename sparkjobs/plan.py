@@ -43,7 +43,7 @@ _TOGETHER = 1 << 12
 
 
 def pilot(work: Work, progress: Callable[[int], None] | None = None) -> np.ndarray:
-    """Returns the seconds that a run takes on one core, by point, from at most a hundredth of those that are asked for.
+    """Returns the seconds that a run takes on one core, by point, from at most a hundredth of `run.runs`.
 
     Leaves the engine compiled in the cache on disk, where tasks on this machine find it. `progress` is called with the
     number of points that have been timed.

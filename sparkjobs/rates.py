@@ -27,14 +27,14 @@ _NODES = 1e-3, 1e9
 
 
 class Asked(NamedTuple):
-    """The data to read, and the figures that are asked for."""
+    """Paths of the data to read, and the figures to derive from them."""
 
     data: Sequence[Path]
     """Files and folders."""
     profile: str = "bookkeeper_ssd"
     """The profile of all figures that the data do not tell."""
     of: str = ANY
-    """Drives whose failure rate is asked for: `findings.ANY`, `findings.FLEET` or a model."""
+    """Drives whose failure rate is wanted: `findings.ANY`, `findings.FLEET` or a model."""
     nodes: float | None = None
     """Number of nodes that lists of incidents are about, on average."""
     since: str = ""
@@ -49,7 +49,7 @@ class Asked(NamedTuple):
 
 
 def rates_from_data(asked: Asked, progress: Callable[[int], None] | None = None) -> RatesAnswer:
-    """Returns what data say of a profile's figures. `progress` is called with bytes of drive statistics, once read.
+    """Returns a profile's figures as derived from data. `progress` is called with bytes of drive statistics, once read.
 
     Raises ConfigError if `asked` is invalid, or if the data say nothing; RunError if Spark fails.
     """

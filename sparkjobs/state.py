@@ -27,7 +27,7 @@ OUT_OF_TIME = "time"
 """Value in the column `stopped` of results: the time was spent before the runs were done."""
 
 
-class State:
+class SweepState:
     """The state of a sweep whose folder this process has to itself."""
 
     def __init__(self, experiment: Experiment, out: Path, budget_s: float = math.inf) -> None:

@@ -34,7 +34,7 @@ from quorisk.sparkjobs.ledger import SPENT, PointEnd
 from quorisk.sparkjobs.merge import merge
 from quorisk.sparkjobs.plan import cost_s, join_plans, leading_runs, pilot, plan, solving
 from quorisk.sparkjobs.run import Done, Work, run
-from quorisk.sparkjobs.state import OUT_OF_TIME, State
+from quorisk.sparkjobs.state import OUT_OF_TIME, SweepState
 from quorisk.sparkjobs.watch import LOG, Watch, log_to
 
 ROUND_S, SHORTEST_ROUND_S = 600.0, 1.0
@@ -84,7 +84,7 @@ class Expected(NamedTuple):
 
 
 def sweep(experiment: Experiment, out: Path, options: Options, console: Console) -> SweepSummary:
-    """Runs on Spark what `out` lacks of the experiment's runs; leaves results, figures and a report in `out`.
+    """Computes on Spark the runs of the experiment that `out` lacks; leaves results, figures and a report in `out`.
 
     Raises ConfigError, before anything is written, if `out` cannot be used or there is no Java that Spark runs on, and
     later if the folder's runs can never be finished; RunError if they cannot go on now. What is there by then is kept.
@@ -100,7 +100,7 @@ def sweep(experiment: Experiment, out: Path, options: Options, console: Console)
         try:
             folder.keep_experiment(out, experiment, folder.as_run(experiment))
             with compiling_head(experiment.protocol, surely_with_head(experiment)):
-                state = State(experiment, out, options.budget_s)
+                state = SweepState(experiment, out, options.budget_s)
                 if any(state.ledger.left()) or not state.is_written():
                     name = f"quorisk: {Path(experiment.path).name}"
                     spark = session.spark(options.master, conf, out / folder.SPARK_LOG, pool, name)
@@ -120,11 +120,11 @@ def sweep(experiment: Experiment, out: Path, options: Options, console: Console)
 
 
 def dry_run(experiment: Experiment, out: Path, resume: bool, tell: Callable[[str], None]) -> tuple[Expected, Table]:
-    """Plans, writes the plan to `out`, and returns what it would take, and a table of that; `tell` is called with lines
-    of progress. Raises ConfigError and RunError as `sweep`."""
+    """Writes a plan to `out`; returns its cost, and a table of it; `tell` is called with lines of progress. Raises
+    ConfigError and RunError as `sweep`."""
     folder.check_can_hold(out, experiment, resume)
     with folder.taken(out):
-        state = State(experiment, out)
+        state = SweepState(experiment, out)
         tell("compiling the model, if need be, and timing a few runs")
         timed, all_points = "timed a few runs of", counted(len(experiment.points), "point")
         run_s = pilot(work_of(experiment), lambda num: tell(f"{timed} {num:,} of {all_points}"))
@@ -150,7 +150,7 @@ def work_of(experiment: Experiment, enough: tuple[float, ...] = ()) -> Work:
 
 
 def _compute(
-    state: State,
+    state: SweepState,
     experiment: Experiment,
     spark: AbstractContextManager[SparkContext],
     pool: Executor,
@@ -158,7 +158,7 @@ def _compute(
     deadline: float,
     console: Console,
 ) -> None:
-    """Runs what is wanted until nothing is, or time is up; leaves the merged results in the folder."""
+    """Computes rounds of runs until no more are wanted, or time is up; leaves the merged results in the folder."""
     work = work_of(experiment, state.enough)
     timing = pool.submit(pilot, work)  # Spark starts meanwhile
     pool.submit(import_module, "quorisk.sparkjobs.draw")  # takes its time, too
@@ -181,7 +181,7 @@ def _compute(
 
 def _rounds(
     context: SparkContext,
-    state: State,
+    state: SweepState,
     asked: RunSettings,
     work: Work,
     timing: "Future[np.ndarray]",

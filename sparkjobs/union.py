@@ -86,7 +86,7 @@ def _rows(source: Path, experiment: Experiment) -> pa.Table:
 
 
 def _check_alike(first: Path, theirs: pa.Table, source: Path, ours: pa.Table) -> None:
-    """Raises ConfigError unless two tables agree in what a report says of all points."""
+    """Raises ConfigError unless two tables agree in all that a report says once for all points."""
     for name in ("model_version", "seed"):
         before, now = (", ".join(map(str, pc.unique(table[name]).to_pylist())) for table in (theirs, ours))
         if before != now:

@@ -86,12 +86,12 @@ def placed_designs(experiment: Experiment) -> tuple[Placed, ...]:
 
 
 def _answers_alone(placed: Placed) -> bool:
-    """Whether a leader acknowledges what nobody else has yet."""
+    """Whether a leader acknowledges records that no follower has yet."""
     return placed.source is not None and placed.source.promised.asked < placed.source.promised.stored
 
 
 def _is_crash(placed: Placed, scenario: Scenario) -> bool:
-    """Whether brokers crash in it while all else is well, which no [cluster] counts, and ever do."""
+    """Whether it is a scenario of crashing brokers, which no [cluster] counts, and ever happens."""
     is_crash = scenario.incident and scenario.values.get(_CRASHES) and not scenario.values.get("faults.max_stalls")
     return bool(is_crash and scenario.event(placed).per_year)
 
@@ -146,7 +146,7 @@ def solved(placed: Placed, effort: Effort) -> Losses | None:
 
 
 def wants_years(found: Losses | None, effort: Effort) -> bool:
-    """Whether years are to be drawn of a design whose losses by strata are `found`."""
+    """Whether years have to be drawn for a design whose losses by strata are `found`."""
     return found is None or (effort.method == "auto" and _is_open(found))
 
 

@@ -176,7 +176,7 @@ def _away(cluster: Cluster, restarts: Restarts, most: float = math.inf) -> tuple
 
 
 def _unavailable(cluster: Cluster, fatal: int, away: float, begins: float) -> Unavailable:
-    """Ledgers of which a write set has `fatal` members that do not answer.
+    """Ledgers with `fatal` members of a write set that do not answer.
 
     It begins when a critical member stops answering. The rate of that is a sum over states and their critical members:
     the chance of the state times the rate at which the member stops.

@@ -56,7 +56,7 @@ def p_any_in_years(rates: IncidentRates, years: float = 1.0) -> tuple[float, flo
 
 
 def _hazard(first: float, memory: float) -> float:
-    """The hazard h of which a part exp(-h M) is of first incidents."""
+    """The hazard h, of whose incidents a fraction exp(-h M) are first ones."""
     hazard = first
     for _ in range(50):
         hazard = first * math.exp(min(hazard * memory, 1.0))

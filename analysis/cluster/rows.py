@@ -32,7 +32,7 @@ SCHEMA = pa.schema(
     }
 )
 """`cluster_id` is the SHA-256, in hex, of version and parameters; `sums` are in the order and the unit of
-`kernels.cluster.years`; of `sizes` bins that are empty are left out."""
+`kernels.cluster.years`; empty bins of `sizes` are left out."""
 
 
 def canonical_cluster(cluster: Cluster) -> str:
@@ -68,7 +68,7 @@ def row_of_years(cluster: Cluster, seed: int, first_year: int, tally: YearsTally
     }
 
 
-def tally_of(one: Mapping[str, Any]) -> YearsTally:
+def tally_of_row(one: Mapping[str, Any]) -> YearsTally:
     """Returns the tally that a row holds. Raises ResultError if it contradicts itself."""
     if cluster_id(one["parameters"], one["version"]) != one["cluster_id"]:
         raise ResultError("cluster_id is not that of the parameters")
@@ -98,7 +98,7 @@ def merge_years(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
                 )
         total = no_years(cluster_of_row(parts[0]))
         for part in parts:
-            total = total.plus(tally_of(part))
+            total = total.plus(tally_of_row(part))
         first = parts[0]
         merged.append(row_of_years(cluster_of_row(first), first["seed"], first["first_year"], total))
     return merged

@@ -52,7 +52,7 @@ def of_both(
 
 
 def units_of(cluster: Cluster) -> tuple[float, float]:
-    """Returns the units of which sizes are multiples, in entries and in ledgers."""
+    """Returns the units that sizes are multiples of, in entries and in ledgers."""
     thin = any(each.number > 0 for each in cluster.thin)
     return 1.0 if thin else cluster.entries_per_ledger / cluster.windows, 1.0
 

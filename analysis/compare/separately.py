@@ -86,7 +86,7 @@ def compare_separately(
 def _rare(experiment: Experiment, point: Point, threads: int, solving: rare.Solving | None) -> Rare | None:
     model = experiment.model
     where = Where(registry.choose(experiment.run.engine), model, pack(model, [point]), threads, None)
-    return method.answer(experiment, where, point, solving=solving)[1]
+    return method.runs_and_head(experiment, where, point, solving=solving)[1]
 
 
 def _alone(experiment: Experiment, found: Rare, digest: str) -> Alone:

@@ -39,11 +39,11 @@ class BreakEvenSearch(NamedTuple):
     untried: list[Lever]
     """Figures not tried, as time was up, or rates would get too different to be drawn exactly."""
     off: list[Lever]
-    """Figures without effect anywhere, since what they are about is switched off: they are not tried."""
+    """Figures without any effect, as their mechanism is switched off: they are not tried."""
     of_scenarios: bool = False
 
     def told(self) -> list[str]:
-        """Returns what was found, in sentences."""
+        """Returns the results in sentences."""
         flipped = {lever for lever, _ in self.found}
         names = tuple(dict.fromkeys(lever.name for lever in self.tried if lever not in flipped))
         sentences = [self._flips(*each) for each in self.found]

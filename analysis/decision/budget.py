@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 LITTLE = 0.1
-"""Largest F/L at which what a head leaves out is negligible in shares of what it has."""
+"""Largest F/L at which shares of losses may be taken from the head alone."""
 MEMORY = 1 << 26
 """Bytes for the steps of a head: a quarter of a million transitions, a second. Larger ones are not solved again."""
 MOST_POINTS = 48

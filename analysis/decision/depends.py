@@ -54,7 +54,7 @@ class YearlyElasticities(NamedTuple):
     scenarios: dict[str, Sensitivity]
     """Sensitivities of the scenarios that count, each by itself."""
     taken_as_0: tuple[str, ...]
-    """Scenarios that lose little, and of which some elasticities are not known: these count as 0."""
+    """Scenarios with few losses and unknown elasticities, which count as 0."""
 
     def as_json(self) -> dict[str, Any]:
         """Returns an object for `json.dumps`."""
@@ -132,7 +132,7 @@ def _on_one_cluster(experiment: Experiment) -> Experiment:
 def _year(part: ScenarioPart) -> _Sums:
     """The losses of a scenario in a year."""
     often = yearly.incidents([part]).value
-    return _Sums(often, often, yearly.losses([part]).value)
+    return _Sums(often, often, yearly.lost_a_year([part]).value)
 
 
 def _slope(part: ScenarioPart, **fields: float) -> _Sums:

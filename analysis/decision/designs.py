@@ -15,7 +15,7 @@ from quorisk.analysis.statistics import yearly
 from quorisk.say import choose, numbers, text
 
 EXACT = "exact"
-"""The method of what is solved, and the first word of that of a head."""
+"""Name of the exact method, and first word of the name of a head's."""
 _TOLD = (
     "point_id", "protocol", "method", "sequential", "per_year", "hits", "fates", text.SCENARIO,
     "inside", "leaves", "exit_runs", "exit_losses", "exit_hidden",
@@ -99,7 +99,7 @@ class Design(NamedTuple):
         rows = [row for row in self.worst.get("parts", ()) if not self.is_clustered or row["incident"]]
         columns = [name for name in self.worst if name.startswith(BY_CAUSE)]
         found = {text.cause(name.removeprefix(BY_CAUSE)): self.worst[name] for name in columns}
-        in_year = yearly.incidents if self.is_clustered else yearly.losses
+        in_year = yearly.incidents if self.is_clustered else yearly.lost_a_year
         found |= {row[text.SCENARIO]: in_year([years.part_of(row)]).value for row in rows}
         return {cause: amount for cause, amount in found.items() if amount > 0.0}
 
@@ -310,7 +310,7 @@ def _named(rows: pd.DataFrame, keys: list[str]) -> list[str]:
     return others if (sizes == 1).all(axis=None) else keys
 
 
-def place(design: Design) -> tuple[Any, ...]:
+def order_in_rank(design: Design) -> tuple[Any, ...]:
     """Returns the sort key of designs that share a rank: last come those whose writes stop at any restart; else their
     promises, and how often runs get stuck."""
     promised = [-design.worst.get(name, 0) for name in ("copies", "stored", "zones")]
@@ -319,10 +319,12 @@ def place(design: Design) -> tuple[Any, ...]:
 
 def ranked(found: list[Design]) -> list[Design]:
     """Returns designs by rank, in an order that does not depend on the one given."""
-    proved = sorted((each for each in found if each.is_proved), key=place)
+    proved = sorted((each for each in found if each.is_proved), key=order_in_rank)
     firsts: list[float] = []  # the upper ends of the first designs of the ranks, which rise
     ranks: list[list[Design]] = []
-    for design in sorted((each for each in found if not each.is_proved), key=lambda each: (each.span[1], *place(each))):
+    for design in sorted(
+        (each for each in found if not each.is_proved), key=lambda each: (each.span[1], *order_in_rank(each))
+    ):
         low, high = design.span
         if (shared := bisect_left(firsts, yearly.tied_from(low))) < len(firsts):
             ranks[shared].append(design)
@@ -331,5 +333,5 @@ def ranked(found: list[Design]) -> list[Design]:
             ranks.append([design])
     result: list[Design] = []
     for rank in [proved, *ranks]:
-        result += [design._replace(rank=1 + len(result)) for design in sorted(rank, key=place)]
+        result += [design._replace(rank=1 + len(result)) for design in sorted(rank, key=order_in_rank)]
     return result

@@ -104,7 +104,7 @@ def _years(frames: Sequence["pd.DataFrame"], keys: list[str]) -> list[Change]:
 
 
 def _p_any(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """A design's year, of which `p` and its ends are those of any loss."""
+    """A design's year, with `p` and its interval of any loss."""
     year = year_of_scenarios(rows)
     return year | {name: year[f"p_any{end}"] for name, end in zip(SUMMED, ENDS, strict=True)}
 

@@ -46,8 +46,8 @@ class Learn(NamedTuple):
     """The years or trials in which that many events are expected."""
     per: str
     years: float | None
-    """Years that this takes in a cluster all of which is watched; 0 if it happens all the time. None if the number of
-    things with this rate is unknown, as without a cluster."""
+    """Years of watching the whole cluster; 0 if it happens all the time. None if the number of objects with this rate
+    is unknown, as without a cluster."""
     remedies: tuple[str, ...] = ()
     """Clauses on changes that make the figure irrelevant."""
 
@@ -139,7 +139,7 @@ def _id(design: Design) -> str:
 
 
 def _has_other_losses(design: Design) -> bool:
-    """Whether many of its losses come beside its cluster, in scenarios whose doubt is not known."""
+    """Whether many of its losses are in scenarios that its cluster does not count, with unknown doubt."""
     return design.is_clustered and design.worst["any_loss"] < (1.0 - _LITTLE) * design.worst["p"]
 
 

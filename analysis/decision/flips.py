@@ -48,7 +48,8 @@ def flip(choose: Callable[[float], str], chosen: str, step: float, narrow: float
 
 
 def is_flip(sentence: str) -> bool:
-    """Returns whether a sentence of `BreakEvenSearch.told` says where the choice flips, and not what was not tried."""
+    """Returns whether a sentence of `BreakEvenSearch.told` names a flip of the choice, rather than figures that were
+    not tried."""
     return sentence.startswith(FLIP)
 
 

@@ -26,11 +26,11 @@ def tail(rows: pd.DataFrame) -> float:
 def runs_to_settle(point: Mapping[str, Any], tail: float, target: float) -> float:
     """Returns about how many runs an undecided point takes until its interval leaves the target out.
 
-    As if they went on as those made so far: with the same shares of losses and of hidden runs. Without either that is
-    the rule of three at this confidence, log(tail) / log(1 - target), if the interval is Clopper-Pearson's. Else it is
-    that of a confidence sequence (`analysis.statistics.sequential`), which excludes the target once n KL(share, target)
-    is about log(1 / (2 tail)) + log(pi n / 2) / 2. Infinite beyond MOST_RUNS, and if the target lies between the share
-    of losses and that of losses and hidden runs together.
+    Further runs are taken to have the same shares of losses and of hidden runs. Without either that is the rule of
+    three at this confidence, log(tail) / log(1 - target), if the interval is Clopper-Pearson's. Else it is that of a
+    confidence sequence (`analysis.statistics.sequential`), which excludes the target once n KL(share, target) is about
+    log(1 / (2 tail)) + log(pi n / 2) / 2. Infinite beyond MOST_RUNS, and if the target lies between the share of losses
+    and that of losses and hidden runs together.
 
     Where losses are too rare to count, P = inside + leaves x q, the runs are those from the head's exits, of which a
     share q is lost. What leaves a head whose exits are not sampled is settled by no number of runs.

@@ -45,7 +45,7 @@ class RoundTrip(NamedTuple):
     """A round trip from a writer to a replica and back: two independent delays."""
 
     request: Delay
-    """The way there, and what the replica does until the entry is safe: PBS's W, or R of a read."""
+    """Network delay to the replica, and its work until the entry is safe: PBS's W, or R of a read."""
     answer: Delay
     """The way back: PBS's A, or S."""
 

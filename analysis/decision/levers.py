@@ -86,7 +86,7 @@ class Lever(NamedTuple):
 def levers(experiment: Experiment) -> list[Lever]:
     """Returns all figures of an experiment that can be scaled: those that it sets, and that are not 0.
 
-    Faults come first, then what is slowest: repairs take hours, and messages milliseconds.
+    Faults come first, then the others from slow to fast: repairs take hours, and messages milliseconds.
     """
     found = [
         Lever(f"scenarios.{name}.{PER_YEAR}", each.per_year)
@@ -145,7 +145,7 @@ def _at_risk(experiment: Experiment) -> list[str]:
 
 
 def is_off(experiment: Experiment, lever: Lever) -> bool:
-    """Returns whether a figure has no effect at all, since what it is about is switched off wherever it is used."""
+    """Returns whether a figure has no effect at all, as its mechanism is switched off wherever it is used."""
     if lever.is_at_risk:
         return False
     scenario, key = lever.own

@@ -16,7 +16,7 @@ class Pace:
         self._halvings, self._narrowing = halvings, 0
 
     def took(self, is_flip: bool = False) -> None:
-        """One more piece is done; in a search it may be the first to show a flip."""
+        """Counts one more finished piece, which in a search may be the first to show a flip."""
         self._done += 1
         self.left = max(self.left - 1, 0)
         if self._narrowing:
@@ -26,7 +26,7 @@ class Pace:
             self.left += self._halvings
 
     def told(self, at_most_s: float = math.inf) -> str:
-        """Returns the time that the rest takes, in words; empty if that is not known."""
+        """Returns the remaining time in words; empty if it is unknown."""
         elapsed_s = time.monotonic() - self._start
         if self._done and elapsed_s > _SOON_S:
             return f"; about {rounded(min(elapsed_s / self._done * self.left, at_most_s))} left"

@@ -44,7 +44,7 @@ class Advice(NamedTuple):
     """Results of the search for break-even points."""
     scope: Scope
     doubt: Doubt | None = None
-    """Doubt about the choice, by what is known of the rates; None if nothing is."""
+    """Doubt about the choice due to uncertain rates; None if no uncertainty is given."""
     confidence: float = 0.95
 
     @property

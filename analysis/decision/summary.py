@@ -35,11 +35,8 @@ class Summary(NamedTuple):
 def summary(found: Sequence[Design], target: float, sure: Doubt | None, flips: Sequence[str] = ()) -> Summary:
     """Returns the first screen on these designs.
 
-    Args:
-        found: the designs, by rank.
-        target: the most that may be lost.
-        sure: what is known of the rates; None if nothing is.
-        flips: what would change the choice, in sentences.
+    Args: found: the designs, by rank. target: the largest loss that is allowed. sure: the effect of uncertain rates;
+    None if no uncertainty is given. flips: what would change the choice, in sentences.
     """
     picks = verdict.choice(list(found), target)
     design = picks[0] if picks else found[0]
@@ -82,7 +79,7 @@ def _p_any(design: Design) -> dict[str, Any]:
 
 
 def _errors(design: Design, sure: Doubt | None, p_any: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The computation's interval, losses a year if they are not the measure, and what is known of the rates."""
+    """The computation's interval, losses a year if not the measure, and the interval due to uncertain rates."""
     if design.is_proved:
         yield "how sure", "proved, whatever the rates"
         return

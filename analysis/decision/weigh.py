@@ -74,8 +74,8 @@ class Weigher:
         may_run: bool = True,
         known: Callable[[str], None] | None = None,
     ) -> None:
-        """Chains may take `memory_bytes`; `tell` is called with what is done, and `known` with a line on each design of
-        a frame as soon as all of it is known."""
+        """Chains may take `memory_bytes`; `tell` is called with a line about each step, and `known` with a line about
+        each design of a frame once it is complete."""
         self._memory_bytes, self._threads, self._tell, self._what = memory_bytes, threads, tell, ""
         self._pace, self._known_early = Pace(0), known
         self.may_run = may_run
@@ -177,7 +177,7 @@ class Weigher:
             self.tell(f"cluster of design {min(number + 1, num):,} of {num:,}{pace.told()}")
 
     def tell(self, line: str) -> None:
-        """Reports what is done, if there is a callback for it."""
+        """Reports the present step, if there is a callback for it."""
         if self._tell:
             self._tell(line)
 

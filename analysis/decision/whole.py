@@ -67,7 +67,7 @@ class Whole(NamedTuple):
 
 def whole_year(experiment: Experiment, weigher: Weigher, is_exact: bool = False, records: bool = False) -> Whole:
     """Returns the losses in a year of the one design of an experiment that is about years, with the `records` lost if
-    asked. Raises ConfigError if there are several, and if a scenario is not solved though it has to be `is_exact`."""
+    wanted. Raises ConfigError if there are several, and if a scenario is not solved though it has to be `is_exact`."""
     if len(of := by_design(experiment.points)) > 1:
         raise ConfigError(f"{experiment.path}: {one_wanted([dict(design) for design in of])}")
     found = wholes(experiment, weigher)[0]
@@ -81,7 +81,7 @@ def whole_year(experiment: Experiment, weigher: Weigher, is_exact: bool = False,
 
 
 def _with_records(scenarios: Mapping[str, Mapping[str, Any]], experiment: Experiment) -> dict[str, Mapping[str, Any]]:
-    """The scenarios with what they lose of logs that are written to all the time, if their first runs lose any: see
+    """The scenarios with their lost records of logs that are written to all the time, if their first runs lose any: see
     `Whole.scenarios`."""
     found, per_second = dict(scenarios), 0.0
     for placed in experiment.clusters[:1]:

@@ -7,7 +7,16 @@ from typing import Any
 import pandas as pd
 
 from quorisk.analysis.cluster.figures import COLUMNS, ENDS
-from quorisk.analysis.statistics.yearly import FATES, NOTHING, Ends, ScenarioPart, incidents, is_open, losses, p_any
+from quorisk.analysis.statistics.yearly import (
+    FATES,
+    NOTHING,
+    Ends,
+    ScenarioPart,
+    incidents,
+    is_open,
+    lost_a_year,
+    p_any,
+)
 from quorisk.say import text
 
 COUNTED = ("losses", "hidden", "runs", "messages", "steps", "completed", "horizon", "stuck")
@@ -39,7 +48,7 @@ def year_of_scenarios(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     clustered = "any_loss" in first and first.get("invariant", text.ANY_LOSS) == text.ANY_LOSS
     parts = [part_of(row) for row in rows if not clustered or row["incident"]]
     of_cluster = {name: ends(first, name) if clustered else NOTHING for name in COLUMNS}
-    rate, lost = incidents(parts), losses(parts)
+    rate, lost = incidents(parts), lost_a_year(parts)
     found: dict[str, Any] = _columns("p_any", p_any(rate, of_cluster["any_loss"]))
     found |= _columns("incidents", of_cluster["incidents"].plus(rate))
     found |= _columns("entries", of_cluster["entries"].plus(lost))

@@ -32,7 +32,7 @@ def compile_head(protocol: str, point: Point) -> None:
 def compiling_head(protocol: str, points: Sequence[GridPoint]) -> Iterator[None]:
     """Has another process call `compile_head` during the body, if points are to have heads and a core is free.
 
-    A process waits for functions that another is compiling (`kernels.keeping.alone`). If the other process fails, this
+    A process waits for functions that another is compiling (`kernels.keeping.locked`). If the other process fails, this
     one compiles what it needs itself, and says what is wrong.
     """
     is_wanted = bool(points) and not is_ready(_HEAD, protocol)
@@ -42,9 +42,9 @@ def compiling_head(protocol: str, points: Sequence[GridPoint]) -> Iterator[None]
 
 @contextmanager
 def helping_with_head(model: Model, point: Point) -> Iterator[None]:
-    """Has other processes compile what the body, which solves a head, needs last, unless some on this machine began to.
+    """Has other processes compile the functions that the body, which solves a head, needs last, unless some already do.
 
-    They end with the body, which may need less than they compile.
+    They end with the body, even if it did not need all of these functions.
     """
     name = model.name
     is_wanted = name in registry.names() and not is_ready(_HEAD, name) and not is_ready(_BEGUN, name)

@@ -27,7 +27,7 @@ MOST_WITHOUT_ROOM = 0.05
 
 
 class Risk(NamedTuple):
-    """Probability that something is lost, with its interval, and the runs in which it was lost."""
+    """Probability of a loss, with its interval, and the number of runs that lost."""
 
     losses: int
     """The runs in which it was lost; with a head, only those from its exits count if it is data loss, and only those
@@ -156,7 +156,7 @@ def estimate(
     engine.simulate(model, points, [Job(0, 0, 1)], run.seed, later=run.runs)
     compiled = time.perf_counter()
     where = Where(engine, model, points, threads, progress, enough)
-    made, found = method.answer(experiment, where, point, memory_bytes, solving)
+    made, found = method.runs_and_head(experiment, where, point, memory_bytes, solving)
     seconds = time.perf_counter() - compiled
     counted = named_tally(model, made.sums)
     tally, stopped = (found.tail, found.stopped) if found else (counted, made.stopped)
@@ -231,7 +231,7 @@ def risk_of(
     invariant: str, tally: Tally, run: RunSettings, part: rare.LossPart | None, from_exits: bool = True
 ) -> Risk:
     """Returns the risk of an invariant, or DATA_LOSS, by a tally of runs: with a `part`, runs from a head's exits, or
-    else from the beginning, within what the head bounds.
+    else from the beginning, within the head's bounds.
     """
     losses, hidden = method.judged(tally.outcomes, tally.broken, run._replace(precision_of=invariant))
     estimator = estimator_of_run(run)

@@ -25,7 +25,7 @@ from quorisk.kernels.model import HORIZON, LOST, OUTCOMES, UNFINISHED, Model
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.states import lumped
 from quorisk.kernels.states.exits import Exits, exits_of, from_exits
-from quorisk.kernels.states.head import Solved
+from quorisk.kernels.states.head import SolvedHead
 
 FEWEST_PILOT_RUNS, PILOT_RUNS = 25_000, 1 << 17
 """Fewest and most runs of the pilot, by whose losses `auto` chooses; it counts if an experiment has fewer in all."""
@@ -70,7 +70,7 @@ class Made(NamedTuple):
 class KnownHead(NamedTuple):
     """Knowledge of losses too rare to count, before anything is sampled: a solved head."""
 
-    solved: Solved
+    solved: SolvedHead
     exits: Exits | None
     """The head's exits; None if nothing needs to be sampled."""
 
@@ -93,7 +93,7 @@ def pilot_runs(point: Point, run: RunSettings) -> int:
 
 
 def counts(run: RunSettings) -> bool:
-    """Whether counting alone may answer; else the runs from the beginning are a pilot, and no more."""
+    """Whether runs from the beginning may give the answer; else they are only a pilot."""
     return run.method in ("auto", "count")
 
 
@@ -118,7 +118,8 @@ def unknown_outcomes(run: RunSettings) -> tuple[int, ...]:
 
 
 def count_runs(where: Where, run: RunSettings, end: int, before: Made | None = None) -> Made:
-    """Returns the first `end` of the runs asked for, given those `before`: fewer, if they are precise enough."""
+    """Returns the tally of the first `end` runs, given the tally of those `before`; fewer runs if they are precise
+    enough."""
 
     def enough(losses: int, runs: int, hidden: int) -> bool:
         return counts(run) and is_precise(run, losses, runs, hidden)
@@ -198,7 +199,7 @@ def known_head(
     return KnownHead(sampled_head(solved, exits), exits) if len(exits.flows) else KnownHead(solved, None)
 
 
-def sampled_head(solved: Solved, exits: Exits) -> Solved:
+def sampled_head(solved: SolvedHead, exits: Exits) -> SolvedHead:
     """Returns a solved head as sampled from its exits: where less than F may be lost, with B as those runs have it."""
     return solved._replace(beyond=exits.beyond) if solved.beyond < solved.leaves else solved
 
@@ -245,7 +246,7 @@ def _hold_against(
         part.hold_against(model.name, name, (losses, pilot.runs, hidden), (after, tail.runs, unknown))
 
 
-def answer(
+def runs_and_head(
     experiment: Experiment,
     where: Where,
     point: Point,

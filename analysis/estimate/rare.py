@@ -22,7 +22,7 @@ from quorisk.kernels.engines.starts import UNIT
 from quorisk.kernels.errors import ModelError
 from quorisk.kernels.model import Model
 from quorisk.kernels.states.exits import Exits
-from quorisk.kernels.states.head import NEVER, STOPPED_BY_SIZE, Head, Solved
+from quorisk.kernels.states.head import NEVER, STOPPED_BY_SIZE, Head, SolvedHead
 
 CERTAIN = 0.02
 """Largest F/L or B/L at which nothing is sampled."""
@@ -101,7 +101,7 @@ class LossPart(NamedTuple):
     """Whether runs from the exits sample it."""
 
     def p(self, losses: int, runs: int) -> float:
-        """Returns the estimate; the middle of what is possible if nothing was sampled."""
+        """Returns the estimate; the middle of the certain bounds if nothing was sampled."""
         return self.inside + self.leaves * (losses / runs if self.is_sampled else 0.5)
 
     def interval(self, estimator: Estimator, losses: int, runs: int, hidden: int) -> tuple[float, float]:
@@ -178,7 +178,7 @@ class LossPart(NamedTuple):
         return rule is not None and half_width <= min(rule.half_width, rule.relative * self.p(losses, runs))
 
 
-def parts_by_invariant(model: Model, solved: Solved, exits: Exits | None) -> dict[str, LossPart]:
+def parts_by_invariant(model: Model, solved: SolvedHead, exits: Exits | None) -> dict[str, LossPart]:
     """Returns the part of each invariant, and of DATA_LOSS.
 
     If the breach of an invariant does not end a run, nothing after the head is sampled for it: an exit does not say
@@ -213,7 +213,7 @@ def solve_head(
     enough: float = 0.0,
     is_patient: bool = True,
     by_margin: bool = False,
-) -> tuple[Head, Solved] | None:
+) -> tuple[Head, SolvedHead] | None:
     """Returns the head that memory and `most` transitions allow, or the first whose B is at most `certain` of its L, or
     at most `enough`. B is F if not `by_margin`; see `Head`. `progress` is called now and then; see `Solving`.
 
@@ -222,7 +222,7 @@ def solve_head(
     """
     head, allowed, limits = Head(model, point, memory_bytes, by_margin), most, list[int]()
     runs = max(most, MOST_RUNS) if enough else most
-    best: Solved | None = None
+    best: SolvedHead | None = None
     growing = (lambda _, transitions: progress(transitions, max(most, transitions))) if progress else None
     while head.grow(allowed, growing) or head.is_full:
         limits.append(allowed)
@@ -255,8 +255,8 @@ def solve_head(
     return _wholly(head)
 
 
-def _wholly(head: Head) -> tuple[Head, Solved] | None:
-    """A head that can be solved, with what is certain of all invariants."""
+def _wholly(head: Head) -> tuple[Head, SolvedHead] | None:
+    """A head that can be solved, with the certain bounds for all invariants."""
     return (head, solved) if (solved := head.solve()) else None
 
 
@@ -266,24 +266,24 @@ def patience(most: int) -> int:
     return max(most, min(PATIENT_TRANSITIONS, PATIENCE * most))
 
 
-def only_bounds(solved: Solved, most: int) -> bool:
+def only_bounds(solved: SolvedHead, most: int) -> bool:
     """Whether L and B leave only a bound, unless runs from the exits are lost: there are about as many of these as
     `most`, the transitions that take as long, or more (`patience`). Where it is LITTLE_KNOWN, going on is no use."""
     high = solved.lost + _none_lost(solved, patience(most))
     return solved.leaves <= LITTLE_KNOWN and Estimator.far_apart(solved.lost, high)
 
 
-def is_too_wide(solved: Solved, exits: Exits, most: int) -> bool:
+def is_too_wide(solved: SolvedHead, exits: Exits, most: int) -> bool:
     """Whether the exits for which there was no room say more of the bound than all others: a smaller head has fewer."""
     return exits.left_out > solved.lost + _none_lost(solved, patience(most))
 
 
-def upper(solved: Solved, exits: Exits, most: int) -> float:
+def upper(solved: SolvedHead, exits: Exits, most: int) -> float:
     """Returns the upper end that comes out if none of the runs from the exits is lost."""
     return solved.lost + exits.left_out + _none_lost(solved, patience(most))
 
 
-def _none_lost(solved: Solved, runs: int) -> float:
+def _none_lost(solved: SolvedHead, runs: int) -> float:
     """Upper end of P(loss) behind the exits if none of `runs` runs from there is lost."""
     return solved.beyond * min(1.0, NONE_LOST / runs)
 
@@ -302,7 +302,7 @@ def named(leaves: float, is_sampled: bool, estimator: Estimator) -> str:
     return f"{SAMPLED}: {estimator.method}"
 
 
-def digest(solved: Solved, exits: Exits | None) -> str:
+def digest(solved: SolvedHead, exits: Exits | None) -> str:
     """Returns the SHA-256, in hex, of all that is certain about a head and of its exits: it identifies the head."""
     found = hashlib.sha256(repr((solved.cost, solved.states, solved.transitions, solved.lost, solved.leaves)).encode())
     found.update(repr(solved.broken).encode())
@@ -313,7 +313,7 @@ def digest(solved: Solved, exits: Exits | None) -> str:
     return found.hexdigest()
 
 
-def head_part(solved: Solved, exits: Exits | None, losses: int, runs: int, confidence: float) -> HeadPart:
+def head_part(solved: SolvedHead, exits: Exits | None, losses: int, runs: int, confidence: float) -> HeadPart:
     """Returns the part of results on a head from whose exits `losses` of `runs` runs were lost."""
     return HeadPart(
         cost=solved.cost,
@@ -331,7 +331,7 @@ def head_part(solved: Solved, exits: Exits | None, losses: int, runs: int, confi
     )
 
 
-def _needed_runs(solved: Solved, losses: int, runs: int, confidence: float) -> int | None:
+def _needed_runs(solved: SolvedHead, losses: int, runs: int, confidence: float) -> int | None:
     """Runs for 10 % either side: q has variance q (1 - q) / n, so the half-width z B sqrt(q (1 - q) / n) is P / 10."""
     from scipy.special import ndtri
 

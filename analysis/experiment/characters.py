@@ -9,7 +9,7 @@ _TURNING = ("LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI")
 
 
 def is_control(character: str) -> bool:
-    """Whether a terminal acts upon it, or it stands for a byte of a file name that is not UTF-8."""
+    """Whether a character controls terminals or reorders text, or is a byte of a file name that is not UTF-8."""
     if character in "\n\t":
         return False
     return unicodedata.category(character) in ("Cc", "Cs") or unicodedata.bidirectional(character) in _TURNING

@@ -280,7 +280,7 @@ def _wrong(mine: Mapping[str, Any], name: str, allowed: str) -> ConfigError:
 
 
 def _check_placement(mine: Mapping[str, Any], copies: int, ensemble: int, key: str) -> None:
-    """Raises ConfigError unless there are nodes and racks for so many copies of each ledger."""
+    """Raises ConfigError unless there are enough nodes and racks for the copies of each ledger."""
     nodes, racks, placement = mine["nodes"], mine["racks"], mine["placement"]
     if nodes < ensemble:
         raise _wrong(mine, "nodes", f"at least {key} ({ensemble})")
@@ -332,7 +332,7 @@ def _check_ledgers(mine: Mapping[str, Any], entries: float, per_ledger: float, w
 
 
 def _repair_s(mine: Mapping[str, Any], node_bytes: float) -> float:
-    """The time to copy what a node stores by all that copy. Raises ConfigError if that is not known."""
+    """The time in which all copying nodes restore one node's data. Raises ConfigError if it is unknown."""
     if (
         not mine["node_loss"]
         and not mine["disk_loss"]

@@ -25,14 +25,14 @@ __all__ = ["ConfigError", "Experiment", "RunSettings", "build_experiment", "load
 
 MOST_BYTES = 1 << 24
 UNTIL_PRECISE = 100_000_000
-"""Most runs of a point if a precision is asked for and `run.runs` is not given."""
+"""Most runs of a point if `run.precision` is given and `run.runs` is not."""
 
 
 class RunSettings(NamedTuple):
     """Settings of runs: their number, seed and engine, and the method and precision of answers."""
 
     runs: int
-    """Runs of each grid point; at most, if a precision is asked for."""
+    """Runs of each grid point; their largest number, if a precision is given."""
     seed: int
     confidence: float
     engine: str

@@ -148,7 +148,7 @@ def is_text(given: str) -> bool:
 
 
 def _find(name: str, value: object, keys: Mapping[str, Key]) -> Key:
-    """The key that `name` stands for, a leading "grid." aside. Raises ConfigError."""
+    """The key called `name`, without a leading "grid.". Raises ConfigError."""
     try:
         return find_key(name.removeprefix("grid."), keys)
     except ConfigError as error:
@@ -202,7 +202,7 @@ def check_values(
 
 
 def _keep(known: dict[str, Known], name: str, said: Stated) -> Any:
-    """The value stated; its distribution is kept in `known`, and the one before is removed if it has none."""
+    """The value stated. Its distribution goes into `known`; an earlier one is removed if it has none."""
     known.pop(name, None)
     if said.known:
         known[name] = said.known

@@ -261,7 +261,7 @@ def check_keys(table: str, given: Iterable[str], known: Sequence[str]) -> None:
 
 
 def as_float(text: str) -> float:
-    """Returns the number that TOML spells. Raises ConfigError if it is no 0, but too small to be told from it."""
+    """Returns the number that TOML spells. Raises ConfigError if it is not 0, but too small for a float."""
     value = float(text)
     if value == 0.0 and re.search("[1-9]", re.split("[eE]", text)[0]):
         raise ConfigError(f"{text[:40]}: too small a number; at least 5e-324, or 0")

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from quorisk.analysis.experiment import units
 from quorisk.analysis.experiment.keys import PER_YEAR, PROBABILITY, Key, as_toml, integral, quantity, real
-from quorisk.analysis.statistics.known import Beta, Gamma, Known, LogitNormal, LogNormal, between
+from quorisk.analysis.statistics.known import Beta, Gamma, Known, LogitNormal, LogNormal, log_normal_between
 from quorisk.kernels.errors import ConfigError
 from quorisk.say.quantities import YEAR_S, digits, say_time
 
@@ -43,7 +43,7 @@ def is_stated(given: object) -> bool:
 
 
 def value_in(given: Any) -> Any:
-    """Returns the value that a file gives, as it stands there; None if counts or a range stand alone."""
+    """Returns the value that a file gives, unchanged; None if it gives only counts or a range."""
     return given.get("value") if is_stated(given) else given
 
 
@@ -124,7 +124,7 @@ def _range(key: Key, given: Mapping[str, Any], low: float, high: float) -> Known
         allowed = "above 0, and low below high" + (", which is below 1" if key.figure == PROBABILITY else "")
         ends = ", ".join(f"{key.name}.{end} = {as_toml(given[end])}" for end in ("low", "high"))
         raise ConfigError(f"{ends}: {allowed}")
-    return LogitNormal(low, high) if key.figure == PROBABILITY else between(low, high)
+    return LogitNormal(low, high) if key.figure == PROBABILITY else log_normal_between(low, high)
 
 
 def _check_value(key: Key, given: Mapping[str, Any], value: float, known: Known) -> None:
@@ -139,7 +139,7 @@ def _check_value(key: Key, given: Mapping[str, Any], value: float, known: Known)
 
 
 def say(known: Known) -> str:
-    """Returns what is known of a rate a second or a probability, for people: "3 in 200 years", "a factor of 2 either
+    """Returns in words how exactly a rate a second or a probability is known: "3 in 200 years", "a factor of 2 either
     way"."""
     match known:
         case Gamma(events, exposure):

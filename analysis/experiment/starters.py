@@ -67,11 +67,11 @@ USUAL: Mapping[str, Mapping[str, str]] = {
     "bookkeeper": {"entry_bytes": "1024", "disks": "1", "node_loss": "1 % / year", "outages": "1", "failovers": "0"},
     "kraft": {"partitions": "1,000", "entry_bytes": "1024", "node_loss": "1.57 % / year", "outages": "0.02"},
 }
-"""Default answers, which are asked for in a terminal alone: the file marks them as assumed."""
+"""Default answers. Questions are asked in terminals only; the file marks defaults as assumed."""
 
 
 def questions(protocol: str) -> Mapping[str, str]:
-    """Returns the questions about a protocol's cluster, in words, by the names of `Answers`."""
+    """Returns the questions about a protocol's cluster, in words, by the names of `OperatorAnswers`."""
     node, entry = ("bookies", "Entries") if protocol == "bookkeeper" else ("brokers", "Records")
     quorums = "Ensemble, write and ack quorum" if protocol == "bookkeeper" else "Replication factor, min ISR and acks"
     asked = OperatorAnswers(
@@ -133,7 +133,7 @@ def _value(protocol: str, name: str, answer: str) -> Any:
 
 
 def _figure(name: str) -> tuple[Callable[[str], Any], str]:
-    """The reader of a figure of [cluster], which takes the value as it stands in a file, and what is allowed."""
+    """The reader of a figure of [cluster] as a file writes it, and the allowed values in words."""
     kind = cluster_keys(("power_outage",))[name].kind
 
     def read(answer: str) -> str | None:
@@ -169,7 +169,7 @@ def filled_template(protocol: str, answers: OperatorAnswers) -> str:
 
 
 def _number(name: str, value: str) -> float:
-    """A figure of [cluster] as it stands in a file, as a number: of times a year, or of bytes."""
+    """A figure of [cluster], given as a file writes it, as a number of times a year or of bytes."""
     return float(cluster_keys()[f"cluster.{name}"].kind.read(json.loads(value)))
 
 
@@ -250,7 +250,7 @@ def _count(answer: str, most: int) -> int | None:
 
 
 def _per_second(answer: str) -> str | None:
-    """A number a second as it stands in the file; None if it is invalid."""
+    """A number a second, given as a file writes it; None if it is invalid."""
     number = answer.replace(",", "").replace("_", "")
     if not re.fullmatch(r"\d{1,15}(\.\d{1,6})?(e[+-]?\d{1,2})?", number, re.IGNORECASE):
         return None

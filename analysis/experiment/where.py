@@ -44,11 +44,11 @@ class GridCondition(NamedTuple):
 
 
 Alternatives = tuple[GridCondition, ...]
-"""Conditions of which one has to hold."""
+"""Conditions, at least one of which has to hold."""
 
 
 def parse(text: object, keys: Mapping[str, Key]) -> Alternatives:
-    """Returns the conditions that `text` spells, of which one has to hold. Raises ConfigError."""
+    """Returns the conditions in `text`, at least one of which has to hold. Raises ConfigError."""
     parts = text.split(" or ") if isinstance(text, str) else []
     found = [match for match in map(_GRAMMAR.fullmatch, parts) if match]
     if not parts or len(found) < len(parts):

@@ -27,7 +27,7 @@ SEED = 1
 
 
 def unknowns(experiment: Experiment, each: GridPoint) -> dict[str, Unknown]:
-    """Returns the unknowns that a point rests on, by its key: rates.KEY, faults.KEY, PER_YEAR.
+    """Returns the unknown figures of a point by their keys: rates.KEY, faults.KEY, PER_YEAR.
 
     A figure that the point's scenario sets for itself is that scenario's own unknown. Figures known exactly are none,
     and neither are those of which the file gives a value alone.

@@ -90,10 +90,10 @@ class _Vectors(NamedTuple):
 def elasticity_keys(model: Model, point: Point) -> list[str]:
     """Returns the keys of all elasticities of a point: rates that matter, the lifetime if there is one, and the
     probabilities with which something is lost."""
-    return list(filter(None, places(model, point)))
+    return list(filter(None, keys_of_figures(model, point)))
 
 
-def places(model: Model, point: Point) -> list[str]:
+def keys_of_figures(model: Model, point: Point) -> list[str]:
     """Returns the keys of a point's rates, the lifetime and the probabilities, whether or not they matter: empty texts
     stand for those that do not."""
     rates = [f"rates.{action.name}" if may_happen(model, action, point.values) else "" for action in model.actions]

@@ -74,7 +74,7 @@ def fleet_of(runs: pa.Table) -> Fleet:
 
 
 def merge_fleets(parts: Iterable[Fleet]) -> Fleet:
-    """Returns the fleet of parts that have no drive in common, and reports days of which half seems to be missing."""
+    """Returns the fleet of parts without a common drive, and reports days that seem half empty."""
     parts = list(parts)
     groups: dict[tuple[str, int], Series] = {}
     for part in parts:

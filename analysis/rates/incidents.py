@@ -21,7 +21,7 @@ from quorisk.analysis.rates.oddities import Oddities, Oddity, note
 from quorisk.analysis.rates.together import Loss
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.protocols import evidence
-from quorisk.kernels.protocols.evidence import Kind
+from quorisk.kernels.protocols.evidence import EvidenceKind
 
 COLUMNS = ("kind", "node", "start", "end", "data_lost")
 NODE, REPAIR, OUTAGE = ("node", "drive"), "repair", "outage"
@@ -53,7 +53,7 @@ class Watched(NamedTuple):
     racks: int = 0
     """Number of racks of the nodes; 0 if unknown."""
     is_complete: bool = False
-    """Whether the lists have all incidents of every kind: what is not in them did not happen."""
+    """Whether the lists have all incidents of every kind, so that no others happened."""
 
 
 class IncidentLine(NamedTuple):
@@ -136,7 +136,7 @@ def _is_whole(outage: Sequence[IncidentLine], watched: Watched, oddities: Odditi
 
 
 def _by_node(outage: Sequence[IncidentLine]) -> list[IncidentLine]:
-    """One line for each node, which lost data if one of its lines says so."""
+    """Lines merged by node: a node lost data if one of its lines says so."""
     return list({each.node: each for each in sorted(outage, key=lambda each: each.data_lost)}.values())
 
 
@@ -195,7 +195,7 @@ def _outages(incidents: Sequence[IncidentLine]) -> list[list[IncidentLine]]:
 
 
 def _in_time(
-    kind: Kind, lines: Sequence[IncidentLine | Loss], watched: Watched, number: float, source: str
+    kind: EvidenceKind, lines: Sequence[IncidentLine | Loss], watched: Watched, number: float, source: str
 ) -> Observed:
     """Incidents in the time for which `number` nodes, or one cluster, were watched."""
     days = np.arange(day_of(watched.since_s), day_of(watched.until_s - 1e-6) + 1)
@@ -206,7 +206,7 @@ def _in_time(
     return Observed(kind, whole, source)
 
 
-def _durations(kind: Kind, incidents: Sequence[IncidentLine], source: str, part: float = 1.0) -> Observed:
+def _durations(kind: EvidenceKind, incidents: Sequence[IncidentLine], source: str, part: float = 1.0) -> Observed:
     """Ends of incidents in the time that these lasted, or a part of it; one that is not over adds its time alone."""
     days = [day_of(each.start_s) for each in incidents]
     lasted = [part * (each.end_s - each.start_s) for each in incidents]

@@ -40,7 +40,7 @@ _SPELLINGS: tuple[tuple[str, str], ...] = (
 )
 """Patterns, and what takes their place, that bring all exporters' names of a metric to one. Names are lower case."""
 _BEAN = re.compile(r"(kafka_.+)_(value|count)(_total)?")
-"""A metric that the JMX exporter names without rules: which one it is stands in the label `name`."""
+"""A metric as the JMX exporter names it without rules: the label `name` tells which one it is."""
 
 
 class Samples(NamedTuple):

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from quorisk.analysis.estimate.records import runs_that_lose
-from quorisk.analysis.rates.elasticities import Elasticity, faults_of, places
+from quorisk.analysis.rates.elasticities import Elasticity, faults_of, keys_of_figures
 from quorisk.kernels import paths
 from quorisk.kernels.engines.points import Point, rates_in_force
 from quorisk.kernels.engines.rerun import rerun
@@ -81,7 +81,7 @@ def count_losing_runs(
         *seen,
         elasticities={
             key: Elasticity(value, value - reach, value + reach)
-            for key, value, reach in zip(places(model, point), means.tolist(), reaches.tolist(), strict=True)
+            for key, value, reach in zip(keys_of_figures(model, point), means.tolist(), reaches.tolist(), strict=True)
             if key
         },
         actions={action.name: often[i] for i, action in enumerate(model.actions) if often[i]},
@@ -90,7 +90,7 @@ def count_losing_runs(
 
 
 def _scored(model: Model, point: Point, path: Path) -> tuple[list[float], list[int], int]:
-    """The scores of a run (`elasticities.places`), the number of times of each action, and of messages lost."""
+    """Scores of a run (`elasticities.keys_of_figures`), the number of times of each action, and of lost messages."""
     params, rates = model.make_params(point.values), list(rates_in_force(model, point).values())
     p_lost = [point.p_lost(name) for name in loss_names(model)]
     scores, of_losses = np.zeros(len(rates) + 1), [0.0] * len(p_lost)

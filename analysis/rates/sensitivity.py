@@ -22,12 +22,12 @@ from quorisk.analysis.statistics.known import Known
 from quorisk.analysis.traces.trace import Trace, replay_in_words
 from quorisk.kernels import paths
 from quorisk.kernels.model import Model
-from quorisk.kernels.states.head import Head, Solved
+from quorisk.kernels.states.head import Head, SolvedHead
 from quorisk.kernels.states.likeliest import Likeliest, likeliest
 from quorisk.kernels.states.moves import MOVE_BYTES, Moves, moves_of
 
 CERTAIN = 1e-9
-"""F/L at which a head is certain enough, if memory allows: what is left out changes no digit that is printed."""
+"""F/L at which a head is certain enough, if memory allows: the rest changes no printed digit."""
 MOVES_A_TRANSITION = 4
 """Approximate number of a head's single steps for each of its transitions."""
 MEMORY = 1 << 30
@@ -85,10 +85,10 @@ class Sensitivity(NamedTuple):
 
 
 class Weighed(NamedTuple):
-    """A design's head, and what is certain by it."""
+    """A design's head, and its certain bounds."""
 
     head: Head
-    solved: Solved
+    solved: SolvedHead
 
     def moves(self, solving: rare.Solving | None = None) -> Moves:
         """Returns the head's steps one by one, which takes as long as the head has taken: `solving` is called as by

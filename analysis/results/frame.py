@@ -94,7 +94,7 @@ def _estimate(
     if each["head"]:
         name = invariant["name"]
         if invariant["data_loss"]:
-            p, low, high, method = heads.answer(each["head"], name, estimator)
+            p, low, high, method = heads.interval_of(each["head"], name, estimator)
         else:
             p, low, high, method = heads.answer_from_beginning(each["head"], name, estimator, broken, runs, hidden)
         losses = p * runs if low > 0.0 else 0

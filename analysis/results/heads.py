@@ -159,7 +159,7 @@ def _of(head: Mapping[str, Any], invariant: str) -> Any:
     return next(each for each in head["invariants"] if each["name"] == invariant)
 
 
-def answer(head: Mapping[str, Any], invariant: str, estimator: "Estimator") -> tuple[float, float, float, str]:
+def interval_of(head: Mapping[str, Any], invariant: str, estimator: "Estimator") -> tuple[float, float, float, str]:
     """Returns estimate, interval and method of an invariant, or DATA_LOSS."""
     from quorisk.analysis.estimate import rare
 
@@ -172,12 +172,12 @@ def answer(head: Mapping[str, Any], invariant: str, estimator: "Estimator") -> t
 def answer_from_beginning(
     head: Mapping[str, Any], invariant: str, estimator: "Estimator", losses: int, runs: int, hidden: int
 ) -> tuple[float, float, float, str]:
-    """Returns the same as `answer` by runs from the beginning, for an invariant that no run from the exits samples."""
+    """Returns the same as `interval_of` by runs from the beginning, for an invariant that no run from exits samples."""
     from quorisk.analysis.estimate import rare
 
     known = part(head, invariant)
     if not known.leaves:
-        return answer(head, invariant, estimator)
+        return interval_of(head, invariant, estimator)
     return *known.counted(estimator, losses, runs, hidden), f"{rare.COUNTED}: {estimator.method}"
 
 

@@ -240,13 +240,13 @@ _MERGES: Mapping[str, Any] = {
 }
 
 
-def write_results(table: pa.Table, file: Path | IO[bytes]) -> None:
+def write_reproducible(table: pa.Table, file: Path | IO[bytes]) -> None:
     """Writes the reproducible columns of a table of SCHEMA as Parquet. Raises OSError."""
     sealed.write_sealed(table.select(REPRODUCIBLE), file)
 
 
 def read_rows(path: Path) -> pa.Table:
-    """Returns a table that `write_results` wrote, of SCHEMA, without seconds. Raises ResultError if it holds more."""
+    """Returns a table that `write_reproducible` wrote, of SCHEMA, without seconds. Raises ResultError for another."""
     table = sealed.read_sealed(path, pa.schema([SCHEMA.field(name) for name in REPRODUCIBLE]))
     table = pa.table([*table.columns, pa.nulls(table.num_rows, pa.float64())], schema=SCHEMA)
     check_rows(table, path)

@@ -6,7 +6,7 @@ or a range. Each of these has its distribution:
 - events in an exposure, "3 in 200 years": Gamma, the posterior of a Poisson rate from Jeffreys' prior;
 - events in trials, "3 of 400": Beta, the posterior of a probability from Jeffreys' prior;
 - a median and an error factor, which is the 95 % quantile over the median: LogNormal;
-- a low and a high, the 5 % and 95 % quantiles: LogNormal (`between`), and of a probability LogitNormal.
+- a low and a high, the 5 % and 95 % quantiles: LogNormal (`log_normal_between`), and of a probability LogitNormal.
 
 A probability with an error factor is lognormal, too: "a factor of 2 either way" then means what it says, and the error
 factor of its power is the error factor's power. It is cut at 1, and readers of files refuse it where that matters.
@@ -52,7 +52,7 @@ class Known(Protocol):
 
 
 class Gamma(NamedTuple):
-    """A rate of which `events` were counted in an `exposure` (a time, in the unit that the rate is per)."""
+    """A rate with `events` counted in an `exposure` (a time, in the unit that the rate is per)."""
 
     events: float
     exposure: float
@@ -162,6 +162,6 @@ def _expected(values: np.ndarray) -> float:
     return float(values @ _WEIGHTS / _WEIGHTS.sum())
 
 
-def between(low: float, high: float) -> LogNormal:
+def log_normal_between(low: float, high: float) -> LogNormal:
     """Returns the distribution of a figure that is below `low` with probability 5 %, and below `high` with 95 %."""
     return LogNormal(math.sqrt(low) * math.sqrt(high), math.sqrt(high / low))

@@ -65,7 +65,7 @@ class PairedComparison(NamedTuple):
 def apart(
     seen: PairedComparison, variant: tuple[float, float, float], baseline: tuple[float, float, float]
 ) -> PairedComparison:
-    """Returns a comparison by what is known of each of the two alone: estimate, low and high end of its probability.
+    """Returns a comparison of two separate estimates: each a probability with low and high end.
 
     If both intervals hold, so do those of difference and ratio. Table and p-values are still those that were seen.
     """

@@ -9,7 +9,7 @@ import numpy as np
 from quorisk.analysis.statistics.known import Known
 
 LEVELS = 0.05, 0.95
-"""Levels of the two quantiles between which 90 % of what the rates allow lies."""
+"""Levels of the two quantiles that hold 90 % of the draws between them."""
 
 
 class Unknown(NamedTuple):
@@ -48,7 +48,7 @@ class Figure(NamedTuple):
 
 
 class DrawnLosses(NamedTuple):
-    """Losses of a design, in a year or in a run, by what is known."""
+    """Losses of a design, in a year or in a run, for drawn rates."""
 
     values: np.ndarray
     """float64[draws]: the losses at each draw."""
@@ -62,7 +62,7 @@ class DrawnLosses(NamedTuple):
     """Number of draws solved anew; the others follow from elasticities, or on a cluster by interpolation."""
     powers: dict[str, float]
     """Elasticity of the losses by figure, at the values with which answers are computed; on a cluster, between the ends
-    of 90 % of what is known of the figure."""
+    of the figure's 90 % interval."""
     shares: dict[str, float]
     """Fraction of the log-variance due to each figure, in a product of these powers."""
     bent: float
@@ -93,7 +93,7 @@ def bent(values: np.ndarray, powers: Mapping[str, float], known: Mapping[str, Kn
 
 
 class Allowed(NamedTuple):
-    """Losses of the designs of an experiment, by what is known of its figures."""
+    """Losses of the designs of an experiment, for draws of its uncertain figures."""
 
     draws: Draws
     of: dict[str, Figure]

@@ -100,10 +100,10 @@ def add_up(parts: Sequence[ScenarioPart], confidence: float) -> YearlyLosses:
     (0.021, 0.011, 0.041)
     """
     exact = all(part.low == part.high for part in parts)
-    return YearlyLosses(*losses(parts), 1.0 if exact else confidence, EXACT if exact else METHOD)
+    return YearlyLosses(*lost_a_year(parts), 1.0 if exact else confidence, EXACT if exact else METHOD)
 
 
-def losses(parts: Iterable[ScenarioPart]) -> Ends:
+def lost_a_year(parts: Iterable[ScenarioPart]) -> Ends:
     """Returns the objects that some scenarios lose in a year."""
     each = [Ends(*(part.per_year * part.hits * p for p in (part.p, part.low, part.high))) for part in parts]
     return Ends(*(math.fsum(ends) for ends in zip(NOTHING, *each, strict=True)))

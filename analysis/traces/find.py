@@ -29,7 +29,7 @@ Tell = Callable[[str], None]
 INCIDENT_BYTES = 256 << 20
 """Memory for the search for an incident's shortest trace; if it is too little, a trace comes from random runs."""
 _BATCH = 1 << 14
-"""Random runs in a batch, of which the shortest that breaks an invariant is taken."""
+"""Random runs in a batch; the shortest that breaks an invariant is taken."""
 
 
 class CounterexampleFound(NamedTuple):
@@ -144,7 +144,7 @@ def _counterexample(model: Model, grid_point: GridPoint, path: paths.Path, place
 def asked_for(
     experiment: Experiment, invariant: str, run: str | None, saved: Path | None, memory_bytes: int, tell: Tell | None
 ) -> CounterexampleFound:
-    """Returns the trace that the command is asked for, of an experiment's one point. Raises ConfigError."""
+    """Returns the trace of an experiment's one point, as the command's options describe it. Raises ConfigError."""
     model, grid_point = experiment.model, only_point(experiment)
     wanted = wanted_invariants(model, invariant)
     if run is not None:

@@ -16,7 +16,7 @@ from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import MESSAGE_LOSS
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.rule import loss_names
-from quorisk.kernels.telling import Function, Message, Set, Told
+from quorisk.kernels.telling import Function, Message, SpecSet, Told
 from quorisk.say.numbers import counted
 
 _LATE_STEPS = 5
@@ -42,7 +42,7 @@ def picture(trace: Trace) -> str:
 
 
 def _rows(trace: Trace, replayed: Replayed) -> Iterator[Arrow | NoteBox]:
-    """Rows of each step: what arrives, what that changes, and what is sent in vain; if there are none, what is sent."""
+    """Rows of each step: arriving messages, changes, and lost messages; if there are none, sent messages."""
     arrivals = {message: number for number, told in enumerate(replayed.told, 1) for message in told.received}
     sent: dict[Message, int] = {}
     for number, told in enumerate(replayed.told, 1):
@@ -111,7 +111,7 @@ def sizes_and_settings(trace: Trace) -> str:
 
 
 def step_lines(trace: Trace, replayed: Replayed) -> str:
-    """Returns a line a step: what happened, and what it changed."""
+    """Returns a line for each step: the event, and its changes."""
     end = {i.name: ": data loss, where a random run ends" if i.data_loss else "" for i in trace.model.invariants}
     lines = [title(trace), sizes_and_settings(trace), origin(trace), ""]
     for number, told in enumerate(replayed.told, 1):
@@ -175,7 +175,7 @@ def _parts(value: Any) -> tuple[str, list[str], str, str]:
         return "(", [f"{tla(key)} :> {tla(of)}" for key, of in value.items], " @@ ", ")"
     if isinstance(value, frozenset):
         return "{", sorted(map(tla, value), key=lambda text: (len(text), text)), ", ", "}"
-    if isinstance(value, Set):
+    if isinstance(value, SpecSet):
         return "{", [*map(tla, value.elements)], ", ", "}"
     if isinstance(value, dict) or (hasattr(value, "_fields") and not isinstance(value, Function)):
         return "[", [f"{key} |-> {tla(of)}" for key, of in _fields(value).items()], ", ", "]"
@@ -236,7 +236,7 @@ _NO_TEXT = (".gif", ".htm", ".html", ".jpeg", ".jpg", ".pdf", ".png", ".webp")
 
 
 def chosen_format(form: str | None, out: Path | None) -> str:
-    """Returns the format that is asked for by its name, or a file's: one of FORMATS, or json. Raises ConfigError."""
+    """Returns the format by its name, or by a file's ending: one of FORMATS, or json. Raises ConfigError."""
     suffix = out.suffix.lower() if out else ""
     by_suffix = BY_SUFFIX.get(suffix)
     if suffix in _NO_TEXT or not (form or suffix in (*BY_SUFFIX, ".txt", "")):

@@ -20,7 +20,7 @@ Cut = Callable[[Path], Path | None]
 def minimised(
     model: Model, params: Any, path: Path, wanted: Sequence[int], tell: Callable[[str], None] | None = None
 ) -> Path:
-    """Returns a path to a breach of one of these invariants (places in the model's) of which no step can be left out.
+    """Returns a path to a breach of one of these invariants (places in the model's) without superfluous steps.
 
     Nor can any of its lost messages arrive. `path` has to break one of them, and as a run does it ends at data loss.
     """

@@ -16,8 +16,8 @@ from quorisk.kernels.telling import Told
 from quorisk.say.numbers import counted
 
 Kind = Literal["shortest", "minimised", "run", "likeliest"]
-"""Origin of a trace: the exhaustive search's shortest, a random run of which no step can be left out, a random run as
-it was, or the likeliest path to a loss."""
+"""Origin of a trace: the exhaustive search's shortest, a random run without superfluous steps, a random run as it was,
+or the likeliest path to a loss."""
 
 
 class Trace(NamedTuple):

@@ -79,7 +79,7 @@ class ShareBounds:
         return {ANYWHERE, *(tick.rack for tick in kinds_of_ticks(self.cluster)[0])}
 
     def linear(self, moments: Sequence[float], now: Tick) -> float:
-        """Returns a bound, not capped at 1, of what a tick loses on average over the nodes down before.
+        """Returns a bound, not capped at 1, of a tick's mean loss over the nodes down before.
 
         `moments` [k]: the expected number of sets of k of them.
         """
@@ -97,8 +97,8 @@ class ShareBounds:
         return min(1.0, value) if self.what == INCIDENTS else value
 
     def of(self, before: Sequence[Past | Tick], now: Tick) -> tuple[float, bool]:
-        """Returns the bound of what a tick loses after others, and whether it is one for nodes that are drawn by
-        beginning with a group that is lost (`by_groups`)."""
+        """Returns the bound of a tick's loss after others, and whether it is one for nodes that are drawn by beginning
+        with a group that is lost (`by_groups`)."""
         at_random = self._at_random(before, now)
         if not self.known or at_random == 0.0:
             return self.capped(at_random), False

@@ -168,7 +168,8 @@ def _add(law, kinds, new, old, chance, outage, found):
 
 @jitable_apart
 def _shares(law, down, old, num, cell, found):
-    """Writes `found.shares`: what the nodes of a cell that were down before add to an ensemble, missing or there.
+    """Writes `found.shares`: the contributions to an ensemble, missing or there, of a cell's nodes that were down
+    before.
 
     Returns how many nodes of the cell were down before, and are lost now.
     """

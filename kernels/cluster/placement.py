@@ -230,7 +230,7 @@ def _rings(cluster: Cluster, kinds: Units) -> tuple[np.ndarray, ...]:
 
 
 def _taken(state: tuple[int, ...], allowed: set[int]) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Yields each ring that a rack may make of a ring, and what it took; it may also take nothing."""
+    """Yields each ring that a rack may leave, and the positions that it took, if any."""
     places = [i for i, each in enumerate(state) if each == OPEN]
     for taken in product(range(4), repeat=len(places)):
         mask = sum(1 << i for i, each in zip(places, taken, strict=True) if each != OPEN)

@@ -46,7 +46,7 @@ class Event(NamedTuple):
     """Number of nodes of a batch, which are other ones each time. With scope NODE, number of nodes to which it
     happens, which are not like the others; 0 if it happens to all."""
     takes_unflushed: bool = False
-    """Whether it takes what is in memory only, at all of its nodes and, of the whole cluster, at its writers."""
+    """Whether it takes unflushed entries, at all of its nodes and, for the whole cluster, at its writers."""
     first: int = 0
     """The first of these nodes; the others follow it."""
 
@@ -104,7 +104,7 @@ class Cluster(NamedTuple):
 
     @property
     def entries(self) -> float:
-        """All entries that are stored."""
+        """Number of stored entries."""
         return self.ledgers * self.entries_per_ledger
 
     @property

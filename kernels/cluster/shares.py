@@ -76,7 +76,7 @@ class Shares(NamedTuple):
 
     draws: int
     whole: float
-    """Sum of weight x bound of all these strata, a year, of which shares are shares."""
+    """Sum of weight x bound of all these strata, a year: the whole that shares refer to."""
     sums: np.ndarray  # float64: see SHARE and its like
     by_cause: np.ndarray  # float64 [cause, 2]: shares and their squares, by `Cluster.causes`
     late: float
@@ -233,7 +233,7 @@ def _draws(
 
 @jitable_apart
 def _after_event(last, before, room, history, nodes):
-    """The chance that one of the ticks before of which a node is still down was an event that may take several."""
+    """The chance that an earlier tick, with a node still down, was an event that may take several."""
     none = 1.0
     for i in range(last):
         for j in range(history.first[i], history.first[i + 1]):

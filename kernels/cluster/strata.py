@@ -35,7 +35,7 @@ class Row(NamedTuple):
     weight: float
     """Its rate a year."""
     bound: float
-    """Bound of what the tick loses."""
+    """Bound of the tick's loss."""
     past: tuple[int, ...]
     """The ticks before, as numbers of `Strata.past`."""
     now: int
@@ -92,7 +92,7 @@ def strata(cluster: Cluster, what: str) -> Strata:
 
 
 def _still_waits(cluster: Cluster, past: Sequence[Past]) -> float:
-    """A bound of the chance that a queue of repairs lasts from what is too old to matter until now.
+    """A bound of the chance that a queue of repairs lasts from ticks that are too old to matter until now.
 
     Work comes as a compound Poisson process, and a queue lasts for a time s with probability of at most exp(-a s), a
     being the root of sum of rate x (exp(a x repair time) - 1) = a: Lundberg's inequality.

@@ -21,7 +21,7 @@ class Tick(NamedTuple):
     rate: float
     """Rate a year."""
     takes_writers: bool = False
-    """Whether everything goes that is in memory only, in the whole cluster."""
+    """Whether all unflushed entries of the whole cluster are lost."""
     is_disk: bool = False
     """Whether its node loses one disk alone."""
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from quorisk.kernels.packing import Layout
+from quorisk.kernels.packing import RowLayout
 
 UNIT = 2**62
 """Sum of the flows of all starts."""
@@ -16,7 +16,7 @@ class Starts(NamedTuple):
 
     rows: np.ndarray
     """uint64, [start, word]: the states."""
-    layout: Layout
+    layout: RowLayout
     """Layout of the rows."""
     cumulative: np.ndarray
     """int64 by state: the flows of this one and all before it, in units of 1 / UNIT; the last one is UNIT."""
@@ -27,12 +27,12 @@ class Starts(NamedTuple):
 
 
 NO_STARTS = Starts(
-    np.empty((0, 1), np.uint64), Layout(*(np.empty(0, np.uint64) for _ in Layout._fields)), np.empty(0, np.int64)
+    np.empty((0, 1), np.uint64), RowLayout(*(np.empty(0, np.uint64) for _ in RowLayout._fields)), np.empty(0, np.int64)
 )
 """The empty table: runs start at the beginning."""
 
 
-def starts(rows: np.ndarray, layout: Layout, flows: np.ndarray, places: int = 0, p: float = 1.0) -> Starts:
+def starts(rows: np.ndarray, layout: RowLayout, flows: np.ndarray, places: int = 0, p: float = 1.0) -> Starts:
     """The table of these states, drawn in proportion to their flows; the rest is as in `Starts`.
 
     A flow is off by less than 2 / UNIT of all together, and by what float64 rounds.

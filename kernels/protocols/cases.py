@@ -27,7 +27,7 @@ class Cases(NamedTuple):
     rarely: tuple[str, ...] = ()
     """Actions that end a run, or nearly: random walks take them 50 times less often."""
     silent: tuple[str, ...] = ()
-    """Actions of which the story tells no message and no note."""
+    """Actions without a message or a note in the story."""
     bench: Mapping[str, Configuration] | None = None
     """The tables of the experiment file that `quorisk bench` steps; `small` if None."""
     bench_search: Mapping[str, Configuration] | None = None

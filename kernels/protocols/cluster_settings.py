@@ -16,12 +16,12 @@ class Setting(NamedTuple):
     names: str
     """Names in the cluster's documentation: "`acks=all`"."""
     key: str
-    """The key that stands for it, or "not modelled": then no number of Quorisk's depends on it."""
+    """Quorisk's key for it, or "not modelled": then none of Quorisk's numbers depends on it."""
     note: str = ""
     """The difference between the two, if there is one."""
 
     def said(self) -> str:
-        """Returns the key that stands for it in words, for errors about files that use its name as a key."""
+        """Returns Quorisk's key for it in words, for errors about files that use its name as a key."""
         key = self.key.replace("`", "")
         words = "not modelled" if key == self.key else f"no key by itself; see {key}"
         return f"{words}: {self.note.replace('`', '')}" if self.note else words

@@ -19,7 +19,7 @@ class Promise(NamedTuple):
     zones: int
     """Number of zones that may be lost in their place."""
     asked: int
-    """The copies whose answers a write may wait for: all of them, or its leader's alone."""
+    """Copies that a write may wait for: all of them, or the leader's alone."""
     waits_for: int
     """Number of these answers that a write waits for."""
     node: str = "node"

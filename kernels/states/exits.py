@@ -9,11 +9,11 @@ from numba import njit
 from quorisk.kernels.engines.points import Points
 from quorisk.kernels.engines.starts import starts
 from quorisk.kernels.keeping import kept
-from quorisk.kernels.packing import Layout, spread, unpacked
+from quorisk.kernels.packing import RowLayout, spread, unpacked
 from quorisk.kernels.states import margins
 from quorisk.kernels.states.by_address import in_memory
 from quorisk.kernels.states.functions import compiled_for
-from quorisk.kernels.states.head import Head, Solved
+from quorisk.kernels.states.head import Head, SolvedHead
 from quorisk.kernels.states.store import (
     ENDED,
     FULL,
@@ -37,7 +37,7 @@ class Exits(NamedTuple):
 
     rows: np.ndarray
     """uint64, [exit, word]: the states."""
-    layout: Layout
+    layout: RowLayout
     """Layout of the rows."""
     flows: np.ndarray
     """float64 by exit, the probability that a run leaves the head by it, in descending order. If runs are hurried
@@ -66,7 +66,7 @@ def from_exits(points: Points, exits: Exits) -> Points:
     return points._replace(starts=starts(exits.rows, exits.layout, exits.flows, exits.places, exits.p))
 
 
-def exits_of(head: Head, solved: Solved, memory_bytes: int) -> Exits:
+def exits_of(head: Head, solved: SolvedHead, memory_bytes: int) -> Exits:
     """Finds the exits of a head as it was when solved; if memory is short, those behind which most may be lost.
 
     Runs that start there are hurried if the model's margin says that most of them are never lost.

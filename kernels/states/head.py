@@ -68,7 +68,7 @@ class HeadArrays(NamedTuple):
     p: np.ndarray  # float64 by transition
 
 
-class Solved(NamedTuple):
+class SolvedHead(NamedTuple):
     """A head solved: exact probabilities, and bounds that hold for certain."""
 
     cost: int
@@ -113,7 +113,7 @@ class Head:
         self.arrays = _empty(len(self._store.kept.rows), memory_bytes // TRANSITION_BYTES)
         self.transitions, self.stopped_by = 0, ""
         """Number of transitions, those between the same two states in different levels counted separately; and the
-        reason why it grows no further, as in `Solved`."""
+        reason why it grows no further, as in `SolvedHead`."""
         choices = model.initial_choices(self.odds.params)
         places, self.num_states = self._store.begin()
         if len(places) < choices:
@@ -175,7 +175,7 @@ class Head:
         self.cost = level - 1 if self.is_full else level
         return not self.is_full
 
-    def solve(self, wholly: bool = True) -> Solved | None:
+    def solve(self, wholly: bool = True) -> SolvedHead | None:
         """Solves the head as it is; returns None if runs move to and fro among more states than elimination can take.
 
         Unless `wholly`, `broken` leaves out invariants whose breach is no data loss: each takes as long as all else.
@@ -190,7 +190,7 @@ class Head:
         chosen = [(i, each) for i, each in enumerate(self.model.invariants) if wholly or each.data_loss]
         flows = np.where((ends[:-1] == UNFINISHED) & (leaves > 0.0), inside[:-1], 0.0) * leaves
         bounds = self._bounds(flows)
-        return Solved(
+        return SolvedHead(
             cost=self.cost,
             states=self.num_states,
             transitions=self.transitions,

@@ -33,7 +33,7 @@ CLOSE = 1e-9
 
 
 class MergedStates(NamedTuple):
-    """A state and the one that is kept in its place."""
+    """A state and its representative."""
 
     state: Any
     kept: Any
@@ -42,7 +42,7 @@ class MergedStates(NamedTuple):
 
 
 def check_stand_ins(model: Model, point: Point, num_steps: int = STEPS, num_states: int = STATES) -> int:
-    """Compares states of a point's random walks with what is kept in their place; returns the number of comparisons.
+    """Compares states of a point's random walks with their representatives; returns the number of comparisons.
 
     Raises ModelError if what can happen differs, or if a step is not what the model declares (`declared.walks`).
     """
@@ -72,7 +72,7 @@ def _pairs(model: Model, odds: Odds, state: Any, stand_in: Callable[[Any], Any])
 
 
 def _difference(model: Model, odds: Odds, pair: MergedStates, stand_in: Callable[[Any], Any]) -> str:
-    """Describes the difference between a state and the one kept in its place; empty if none matters."""
+    """Describes the difference between a state and its representative; empty if none matters."""
     broken = [paths.broken(model, state, odds.params) for state in (pair.state, pair.kept)]
     text = f"in place of {pair.state} a head would keep {pair.kept}"
     if broken[0] != broken[1]:

@@ -48,7 +48,7 @@ def margin_at(model: Model, odds: Odds) -> KnownMargin | None:
 
 
 def bounds(model: Model, margin: KnownMargin, odds: Odds, kept: Kept, arrays: Any, flows: np.ndarray) -> np.ndarray:
-    """Bounds what is lost of the runs that leave a head with these flows; float64 by state. `arrays` are the head's.
+    """Bounds the losses among runs that leave a head with these flows; float64 by state. `arrays` are the head's.
 
     Raises ModelError where a state contradicts the margin.
     """

@@ -51,7 +51,7 @@ class Moves(NamedTuple):
 
     @property
     def outside(self) -> int:
-        """The number of the state that stands for all that is outside."""
+        """Number of the one state outside, which all exits lead to."""
         return len(self.chain.ends) - 1
 
     @property

@@ -29,7 +29,7 @@ _FACTOR, _TURN = 0x9E3779B97F4A7C1, 29
 
 @cache
 def representative_function(model: Model) -> Any:
-    """Compiles `representative(state, params, number, room)`: the state that stands for this one.
+    """Compiles `representative(state, params, number, room)`: the representative of this state.
 
     The first `number` of its things are alike; `room` is an int64 array of size `room_for(model)`.
     """

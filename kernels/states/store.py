@@ -14,7 +14,17 @@ from quorisk.kernels.compiled import LATE, bind, packing, prefetch
 from quorisk.kernels.errors import ModelError
 from quorisk.kernels.model import Model, smallest_params
 from quorisk.kernels.ops import jitable
-from quorisk.kernels.packing import Layout, hash_words, narrow, narrowest, respread, spread, unpacked, wide_row, widened
+from quorisk.kernels.packing import (
+    RowLayout,
+    hash_words,
+    narrow,
+    narrowest,
+    respread,
+    spread,
+    unpacked,
+    wide_row,
+    widened,
+)
 from quorisk.kernels.stepper import stepper
 
 MOST_SUCCESSORS = 1 << 14
@@ -41,7 +51,7 @@ class Kept(NamedTuple):
     table: np.ndarray  # int64, a power of two
     wide: np.ndarray  # uint64, the wide row of the state that was looked up last, or that has no row
     here: np.ndarray  # uint64, the wide row of the state that was read last
-    layout: Layout
+    layout: RowLayout
     pieces: np.ndarray  # uint64, `layout.by_source()`
 
 
@@ -74,7 +84,7 @@ class Store:
         layout = narrowest(wide)
         self.kept = Kept(self._rows(layout), table, wide, wide.copy(), layout, layout.by_source())
 
-    def _rows(self, layout: Layout) -> np.ndarray:
+    def _rows(self, layout: RowLayout) -> np.ndarray:
         capacity = 8 * len(self._flat) // (8 * layout.num_words + self._other_bytes)
         return self._flat[: capacity * layout.num_words].reshape(capacity, layout.num_words)
 

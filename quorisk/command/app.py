@@ -110,7 +110,7 @@ def whole_of(
     experiment: "Experiment", threads: int | None = None, memory: int = 0, is_exact: bool = False, records: bool = False
 ) -> "Whole":
     """Returns the losses of an experiment's one design in a year, which every verb says first, and the `records` lost
-    if asked. Raises ConfigError, also if they cannot be solved although `is_exact`."""
+    if wanted. Raises ConfigError, also if they cannot be solved although `is_exact`."""
     from quorisk.analysis.decision.weigh import MEMORY, Weigher
     from quorisk.analysis.decision.whole import whole_year
     from quorisk.command import bars

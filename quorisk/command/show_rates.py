@@ -80,14 +80,14 @@ def _said(found: Finding, value: float) -> str:
 
 
 def _known(found: Finding) -> tuple[str, str]:
-    """Returns the figure and 90 % of what is known of it; where nothing happened, an upper bound."""
+    """Returns the figure and its 90 % interval; where nothing happened, an upper bound."""
     if found.observed.events:
         return _said(found, found.known.median), _interval(found)
     return f"below {_said(found, float(found.known.quantile(0.95)))}", "none seen: 95 %"
 
 
 def _interval(found: Finding) -> str:
-    """Returns 90 % of what is known; a unit of both ends is written once: 0.9 to 2.1 % / year."""
+    """Returns the 90 % interval; a unit of both ends is written once: 0.9 to 2.1 % / year."""
     low, high = (_said(found, float(found.known.quantile(level))) for level in (0.05, 0.95))
     amount, _, unit = low.partition(" ")
     return f"{amount} to {high}" if unit == high.partition(" ")[2] else f"{low} to {high}"

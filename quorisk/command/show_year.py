@@ -98,8 +98,8 @@ def variants(found: Mapping[str, Whole], out: Console) -> None:
 
 
 def disagreement(found: Mapping[str, tuple[YearFigure, YearFigure]], out: Console) -> None:
-    """Prints two designs of which the first loses anything less often in a year, and the second loses less, if there
-    are any; of each design are given P(any loss in a year) and the losses."""
+    """Prints two designs, if there are such, the first of which loses anything less often in a year, while the second
+    loses less. Each design comes with P(any loss in a year) and its losses."""
     ends = {name: (Ends(*p_any[:3]), Ends(*losses[:3])) for name, (p_any, losses) in found.items()}
     rarest, fewest = (sorted(ends, key=lambda name: ends[name][i].value) for i in (0, 1))
     pairs = [(rarer, fewer) for rarer in rarest for fewer in fewest if disagree(ends[rarer], ends[fewer])]

@@ -3,7 +3,7 @@
 from quorisk.command.interrupted import interrupted
 
 
-def main() -> None:
+def start() -> None:
     """The console entry; see `command.main`."""
     try:
         from quorisk.command.main import main as command

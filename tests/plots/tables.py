@@ -65,7 +65,7 @@ def write(made_up: pa.Table, path: Path) -> None:
         with suppress(RecursionError, ValueError):  # of parameters that no sweep writes
             row["parameters"] = json.dumps(json.loads(row["parameters"]), sort_keys=True, separators=(",", ":"))
         row["point_id"] = id_of(row["protocol"], row["model_version"], row["parameters"])
-    schema.write_results(pa.Table.from_pylist(rows, schema=schema.SCHEMA), path)
+    schema.write_reproducible(pa.Table.from_pylist(rows, schema=schema.SCHEMA), path)
 
 
 def frame(losses: Sequence[int], **given: Any) -> pd.DataFrame:

@@ -19,7 +19,7 @@ from quorisk.kernels.errors import ConfigError, ModelError, ResultError
 from quorisk.sparkjobs import folder, plan
 from quorisk.sparkjobs.ledger import Ledger, LedgerCounts, PointEnd
 from quorisk.sparkjobs.run import TaskPiece, run_piece
-from quorisk.sparkjobs.state import State, identity
+from quorisk.sparkjobs.state import SweepState, identity
 from quorisk.sparkjobs.sweep import Options, sweep, work_of
 from tests.support import SMALL_FILE
 
@@ -78,7 +78,7 @@ def test_a_task_samples_what_an_estimate_does(load, shallow):
     assert known["inside"] + known["leaves"] * known["exit_losses"] / known["exit_runs"] == found.data_loss.p
     of_losses = {name: found.invariants[name] for name in found.data_loss_invariants}
     for name, risk in {"data loss": found.data_loss, **of_losses}.items():
-        p, low, high, named = heads.answer(head, name, estimator_of_run(given.run))
+        p, low, high, named = heads.interval_of(head, name, estimator_of_run(given.run))
         assert (p, low, high, named) == (risk.p, risk.low, risk.high, found.method)
 
 
@@ -201,7 +201,7 @@ def test_heads_of_other_machines_have_to_agree(load):
 def test_a_chain_that_is_too_large_is_not_to_be_resumed(load, tmp_path):
     """Resuming would need the same method: it is another folder that takes another one."""
     given = load("run.method=exact")
-    state = State(given, tmp_path)
+    state = SweepState(given, tmp_path)
     done = run_piece(work_of(given), TaskPiece(Job(1, 0, 1), MOST), 0)
     with pytest.raises(ConfigError, match=r"'exact': the chain of point 2 .* use auto or count, in another folder$"):
         state.take([done._replace(head=heads.head_record(given.model, None, MOST))])
@@ -214,7 +214,7 @@ def test_a_budget_bounds_heads_by_the_cores_that_solve_them_and_the_runs_made_wi
     three = load("run.method=auto", "run.runs=1e12")
     assert (len(one.points), len(three.points)) == (1, 3)
     for given, core_s in ((one, 52.0 / 4), (three, 52.0 / 4 * 2 / 3)):
-        ledger = State(given, tmp_path, 52.0).ledger
+        ledger = SweepState(given, tmp_path, 52.0).ledger
         for point in range(len(given.points)):
             ledger.add(point, 0, LedgerCounts(method.PILOT_RUNS, 0, 0, 1 << 30))
         assert set(ledger.unsolved().values()) == {rare.affordable(core_s)}

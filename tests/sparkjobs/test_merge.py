@@ -118,7 +118,7 @@ def test_engines_may_differ(no_figures, leave, quorisk, tmp_path):
     table = schema.read_rows(other / folder.RESULTS)
     place = table.schema.get_field_index("engines")
     other_engine = table.set_column(place, table.schema.field(place), [[["jax"]] * table.num_rows])
-    schema.write_results(other_engine, other / folder.RESULTS)
+    schema.write_reproducible(other_engine, other / folder.RESULTS)
     assert quorisk("merge", "a", "b", "--out", "both")[0] == 0
     assert {tuple(row["engines"]) for row in rows(tmp_path / "both")} == {("jax", "numba")}
 

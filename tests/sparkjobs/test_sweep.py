@@ -23,7 +23,7 @@ from quorisk.kernels.errors import ConfigError, RunError
 from quorisk.sparkjobs import folder
 from quorisk.sparkjobs.plan import plan
 from quorisk.sparkjobs.run import Done, pieces_of, run
-from quorisk.sparkjobs.state import State
+from quorisk.sparkjobs.state import SweepState
 from quorisk.sparkjobs.sweep import Options, sweep, work_of
 from tests.sparkjobs.small import AUTO, FILE, RUNS, directly
 from tests.support import ROOT
@@ -217,13 +217,13 @@ def test_results_of_another_version_of_the_model_are_not_gone_on_with(spark, no_
     points = tuple(each._replace(point_id=point_id(later, each.point)) for each in experiment.points)
     state = experiment._replace(model=later, points=points)
     with pytest.raises(ConfigError, match="holds results of another version of this model"):
-        State(state, out)
+        SweepState(state, out)
 
 
 def test_runs_of_another_seed_are_not_taken_for_those_of_this_one(spark, no_figures, load, console, tmp_path):
     sweep(load("run.runs=10"), tmp_path / "out", Options(), console)
     with pytest.raises(ConfigError, match="holds runs of another seed, "):
-        State(load("run.runs=10", "run.seed=77"), tmp_path / "out")
+        SweepState(load("run.runs=10", "run.seed=77"), tmp_path / "out")
 
 
 def test_another_engine_may_go_on(load):

@@ -116,7 +116,7 @@ def tables(count: int, seed: int) -> Check:
                 for _ in range(chance.randint(1, 2)):
                     crafted(chance.choice(rows), chance)
                 try:
-                    schema.write_results(table(rows), path)
+                    schema.write_reproducible(table(rows), path)
                 except (pa.ArrowException, OverflowError, TypeError, UnicodeEncodeError, ValueError):
                     counts["not a table"] += 1
                     continue

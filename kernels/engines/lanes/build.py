@@ -77,7 +77,7 @@ def build(of: Configuration, timed: bool, shape: Shape) -> Kernel:
     path = _path(of, timed, shape)
     kept = _load(path)
     if kept is None:
-        with keeping.alone(path):  # the processes of a sweep come to a point at the same time
+        with keeping.locked(path):  # the processes of a sweep come to a point at the same time
             kept = _load(path)
             if kept is None:
                 kept = _compile(of, timed, shape)

@@ -50,8 +50,8 @@ def sets_without(sets, bookies):
 
 
 def valid_ensembles(state, params, old, failed):
-    """ValidEnsemble for every set of bookies S at once, bit S - 1: those that may take the place of the ensemble `old`,
-    of which `failed` are replaced. None has a bookie that is down."""
+    """ValidEnsemble for every set of bookies S at once, bit S - 1: those that may replace the ensemble `old` once its
+    members `failed` are out. None has a bookie that is down."""
     kept = old.members & ~failed
     valid = sets_without(params.ensembles, failed | state.b_down)
     for b in range(MAX_BOOKIES):
@@ -106,7 +106,7 @@ def spread_entries(params, confirmed):
 
 
 def confirmed_entries(confirmed, quorum):
-    """Bit e - 1: so many bookies confirmed entry e."""
+    """Entries that `quorum` bookies confirmed: bit e - 1 for entry e."""
     reached = 0
     for i in range(MAX_ENTRIES):
         reached |= where(popcount((confirmed >> (6 * i)) & ROW) >= quorum, 1 << i, 0)

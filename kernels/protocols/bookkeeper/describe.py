@@ -272,7 +272,7 @@ def _counted(messages: layout.Messages, bit: int) -> int:
 
 @lru_cache(_KEPT)
 def _add_messages(packed: layout.Client, cid: int, recovery: bool) -> dict[Message, int]:
-    """Kept from call to call: to be read only."""
+    """A table cached between calls, to be read only."""
     found = {}
     for bit in bits(packed.requests.sent):
         entry = add_request_entry(bit)

@@ -10,7 +10,7 @@ from quorisk.kernels.protocols.bookkeeper.slots import slot_field, with_slot_fie
 
 
 def lacs_of(bookies):
-    """All bits of these bookies' LACs, 3 bits each."""
+    """Bits of these bookies' LACs, 3 bits each."""
     lacs = 0
     for b in range(MAX_BOOKIES):
         lacs |= where((bookies >> b) & 1, 7 << (3 * b), 0)

@@ -58,7 +58,7 @@ def break_requests(state, bookies):
 
 
 def emptied(state, bookies):
-    """These bookies lose their entries, their LACs and what is on its way to them."""
+    """These bookies lose their entries, their LACs and the messages on the way to them."""
     return without_disks(break_requests(state, bookies), bookies)
 
 

@@ -185,5 +185,5 @@ def current_ensemble(fragments):
 
 
 def rows_from(entry):
-    """All bookies of this entry, from 1 to 7, and of all later ones."""
+    """Bits of all bookies in the rows of this entry, from 1 to 7, and of later ones."""
     return (ROWS << (6 * entry) >> 6) & ROWS

@@ -81,7 +81,7 @@ def read_ensemble(state, params, slot):
 
 
 def read_set(state, params, slot):
-    """The bookies that are asked for the entry that this slot reads next."""
+    """The bookies to read this slot's next entry from."""
     return write_set(params, read_ensemble(state, params, slot), recoverer(state, slot).lap + 1)
 
 

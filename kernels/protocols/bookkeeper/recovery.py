@@ -191,7 +191,7 @@ def recovery_client_sends_pending_add_op(state, params, instance, lost):
 
 
 def may_close(state, params, slot):
-    """1 if all that this client read is written back, and the metadata is what it knows."""
+    """1 if every entry that this client read is written back, and the metadata is still the version it knows."""
     client = recoverer(state, slot)
     current = (client.meta_version == state.meta_version) | (params.close_checks_version == 0)
     return where(current & (client.pending == 0) & (slot_field(state.last_recoverable, slot) != 0), 1, 0)

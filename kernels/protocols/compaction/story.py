@@ -59,7 +59,7 @@ WORDS = {
 
 
 def participants(params: Any) -> tuple[str, ...]:
-    """The producer, what the broker works on, and the broker."""
+    """The producer, the broker's tasks, and the broker."""
     return PRODUCER, TOPIC, BROKER, LEDGERS, CURSOR
 
 

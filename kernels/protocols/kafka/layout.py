@@ -108,7 +108,7 @@ def last_records(state, end):
 
 
 def truncate(state, replica, kept):
-    """TruncateTo, keeping of the log the records in `kept`, and none but those below the high watermark."""
+    """TruncateTo: a replica's log keeps its records in `kept` alone."""
     return keep(state, ~(ROW << (WIDTH * replica)) | (kept << (WIDTH * replica)))
 
 

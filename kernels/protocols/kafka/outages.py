@@ -21,7 +21,7 @@ def noticed(state, replicas):
 
 
 def may_stay(state, params, replicas):
-    """The replicas of which one may stay in the ISR as all fail; none if no leader epoch is left for that."""
+    """Replicas, one of which may stay in the ISR as all fail; none if no leader epoch is left for that."""
     all_fail = (state.quorum_isr != 0) & (state.quorum_isr & ~replicas == 0)
     instances = where(all_fail, state.quorum_isr, replicas & -replicas)
     return where(noticed(state, replicas) & (state.next_epoch >= params.epochs), 0, instances)

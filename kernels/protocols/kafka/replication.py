@@ -140,7 +140,7 @@ def leader_shrink_isr(state, params, replica, lost):
 
 
 def may_lose_power(state, params):
-    """Whether a replica may still lose what is not on its disk."""
+    """Whether a replica may still lose unflushed records."""
     together = (state.outages < params.max_outages) | (state.zone_outages < params.max_zone_outages)
     return together | (state.unclean_restarts < params.max_unclean_restarts)
 

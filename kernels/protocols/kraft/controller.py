@@ -206,7 +206,7 @@ def reassigned(state, params, isr):
 
 
 def completing_leaders(state, params):
-    """The brokers that the request of the current partition epoch may make leader; broker 0 stands for no choice."""
+    """The brokers that the request of the current partition epoch may make leader; broker 0 if there is no choice."""
     i = state.con.partition_epoch - 1
     isr = wide_row(state.alters.isrs, i)
     final_isr = isr & ~state.con.removing

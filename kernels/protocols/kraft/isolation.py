@@ -34,7 +34,7 @@ def isolation_ends_enabled(state, params):
 
 @action(isolation_ends_enabled, bounds=_BOUNDS)
 def isolation_ends(state, params, b, lost):
-    """Each broker that is cut off is heard again."""
+    """Each isolated broker is connected again."""
     return state._replace(isolated=state.isolated & ~(1 << b))
 
 

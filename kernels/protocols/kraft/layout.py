@@ -346,6 +346,6 @@ def values_on_way(bodies):
 
 
 def forget(state):
-    """Without epoch and offset of values that nothing has any longer."""
+    """State without epoch and offset of values that no log or message has any longer."""
     known = union(state.logs) | state.consumed | values_on_way(state.fetch_bodies)
     return state._replace(offsets=state.offsets & (known * EVERY_ROW), value_epochs=state.value_epochs & rows(known))

@@ -50,7 +50,7 @@ def registered_peers(state, b, peers):
 
 
 def join_choices(state, params, b):
-    """The followers of which each may join the ISR of leader b by itself; as the specs have it, b if any may join."""
+    """The followers that may each join the ISR of leader b alone; in the specs' form, b if any may join."""
     caught_up, peers = joining(state, params, b), word_of(state.peers, b)
     current = where(params.check_broker_epochs, registered_peers(state, b, peers), ALL_BROKERS)
     return where(params.kafka, caught_up & state.unfenced & current, where(caught_up != 0, 1 << b, 0))

@@ -47,7 +47,7 @@ def broker_start(state, params, b, lost):
 
 
 def registering(state, params):
-    """Registration responses to brokers that still are the incarnation that asked."""
+    """Registration responses to brokers whose incarnation is still the one that registered."""
     current = 0
     for b in range(MAX_BROKERS):
         k = row(state.incarnations, b) - params.brokers - 1
@@ -147,7 +147,7 @@ def lose_logs(state, brokers):
 
 
 def lose_tails(state, brokers):
-    """The machines of these brokers, which are down, have lost what they had not flushed."""
+    """The machines of these brokers, which are down, have lost their unflushed records."""
     every = rows(brokers)
     cut = gathered(nonempty(state.unflushed & every))
     logs, hwms = state.logs & ~(state.unflushed & every), state.hwms

@@ -70,7 +70,7 @@ def classified(state, params):
 
 
 def settled(offsets, hwms):
-    """Offsets, a row for each broker, of which 1 says as much if they are not beyond the broker's high watermark."""
+    """Offsets, a row for each broker, that may be replaced by 1 unless beyond the broker's high watermark."""
     found = offsets
     for b in range(MAX_BROKERS):
         offset = row(offsets, b)

@@ -221,7 +221,7 @@ def writable(state, params, ready):
 
 
 def may_lose_power(state, params):
-    """Whether a broker may still lose what is not on its disk."""
+    """Whether a broker may still lose unflushed records."""
     together = (state.outages < params.max_outages) | (state.zone_outages < params.max_zone_outages)
     return together | (state.tail_losses < params.max_tail_losses)
 

@@ -31,7 +31,7 @@ def has_room(bag):
 
 
 def pairs_of(bag, kind, holds):
-    """The pairs of servers, a mask (see `is_pair`), of which a message in the bag, taken or not, `holds`."""
+    """Pairs of servers, a mask (see `is_pair`), with a message in the bag, taken or not, that `holds`."""
     found = 0
     for slot in bag.numbers:
         found |= only_if(slot != 0, _pair_of, message(kind, slot), holds)

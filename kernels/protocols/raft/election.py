@@ -39,7 +39,7 @@ def one_message(state, params, *indices):
 
 
 def panics(state, params):
-    """Panics: followers, a mask, that a leader tells to commit what they acknowledged to it and have lost."""
+    """Panicking followers, a mask: their leader has them commit entries that they acknowledged and have lost."""
     return only_if(params.panic_on_lost_log != 0, _panics, state)
 
 
@@ -106,7 +106,7 @@ def vote_request(state, i, j):
 
 
 def asked(state, params):
-    """The pairs in which the first server asked the second for its vote, with the request that it would send now."""
+    """Pairs with a vote request from the first server to the second, equal to the one it would send now."""
     bag = state.messages.vote_requests
     return pairs_of(bag, VoteRequest, lambda m: joined(m) == joined(vote_request(state, m.source, m.dest)))
 
@@ -176,7 +176,7 @@ def answers_now(state, response):
 
 
 def answered(state, params):
-    """The pairs of which the first refused, or granted, its vote to the second in its present term; who panics."""
+    """Pairs in which the first refused, or granted, its vote to the second in its present term; who panics."""
     bag = state.messages.vote_responses
     pairs = [
         pairs_of(bag, VoteResponse, lambda m, granted=granted: answers_now(state, m) & (m.vote_granted == granted))

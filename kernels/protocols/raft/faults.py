@@ -47,7 +47,7 @@ def restart_enabled(state, params, i):
 
 @action(restart_enabled, POWER, bounds=("max_restarts",))
 def restart(state, params, i, lost):
-    """Each server loses power, and what it had not synced."""
+    """Each server loses power, and its unsynced entries."""
     return cut(forget_volatile(state, i), i, state.fsync_index[i])._replace(restarts=state.restarts + 1)
 
 

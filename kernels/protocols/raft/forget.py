@@ -17,7 +17,7 @@ _HASH, _FACTOR = (1 << 31) - 1, 0x5BD1E995
 
 
 def forget(state, params):
-    """The state that stands for this one."""
+    """Representative of this state."""
     return in_order(without_what_is_over(state, params), params)
 
 

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from quorisk.analysis.cluster import rows
-from quorisk.analysis.cluster.rows import SCHEMA, cluster_of_row, merge_years, row_of_years, tally_of
+from quorisk.analysis.cluster.rows import SCHEMA, cluster_of_row, merge_years, row_of_years, tally_of_row
 from quorisk.kernels.cluster.setting import VERSION, Cluster, Thin
 from quorisk.kernels.cluster.years import simulate_years
 from quorisk.kernels.errors import ResultError
@@ -27,7 +27,7 @@ def test_parts_are_the_whole():
     assert merged == whole | {"sizes": merged["sizes"]}
     assert {tuple(each.values()) for each in merged["sizes"]} == {tuple(each.values()) for each in whole["sizes"]}
     assert cluster_of_row(merged) == CLUSTER
-    assert tally_of(merged).sums == simulate_years(CLUSTER, 10, 300, 1).sums
+    assert tally_of_row(merged).sums == simulate_years(CLUSTER, 10, 300, 1).sums
 
 
 def test_a_cluster_without_disks_is_the_one_that_it_was_before_there_were_any():
@@ -50,7 +50,7 @@ def test_years_that_overlap_or_miss_some_are_refused(second):
 @pytest.mark.parametrize("change", [{"cluster_id": "0" * 64}, {"num_years": 0}, {"sums": []}])
 def test_rows_that_contradict_themselves_are_refused(change):
     with pytest.raises(ResultError):
-        tally_of(of_years(0, 10) | change)
+        tally_of_row(of_years(0, 10) | change)
 
 
 def test_another_version_is_another_cluster(monkeypatch):

@@ -124,7 +124,7 @@ def test_what_is_not_there_or_not_a_table_is_refused(tmp_path):
     (tmp_path / sweeps.RESULTS).write_bytes(b"PAR1")
     with pytest.raises(ResultError, match="damaged, or not written by"):
         frames.load_sweep(tmp_path)
-    schema.write_results(schema.SCHEMA.empty_table(), tmp_path / sweeps.RESULTS)
+    schema.write_reproducible(schema.SCHEMA.empty_table(), tmp_path / sweeps.RESULTS)
     with pytest.raises(ResultError, match="no rows"):
         frames.load_sweep(tmp_path)
     write(table([1]), tmp_path / sweeps.RESULTS)

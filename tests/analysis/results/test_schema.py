@@ -162,7 +162,7 @@ def test_parquet_keeps_everything(tmp_path):
     path = tmp_path / "results.parquet"
     write(made_up([3, 0], model__keys=[1, 2]), path)
     given = schema.read_rows(path)
-    schema.write_results(given, path)
+    schema.write_reproducible(given, path)
     again = schema.read_rows(path)
     assert again.schema.equals(schema.SCHEMA, check_metadata=True)
     assert again.select(schema.REPRODUCIBLE).equals(given.select(schema.REPRODUCIBLE))
@@ -201,7 +201,7 @@ def test_rows_that_contradict_themselves_are_refused(tmp_path, changed, said):
     path = tmp_path / "results.parquet"
     write(made_up([3]), path)
     [row] = schema.read_rows(path).to_pylist()
-    schema.write_results(pa.Table.from_pylist([row | changed], schema=schema.SCHEMA), path)
+    schema.write_reproducible(pa.Table.from_pylist([row | changed], schema=schema.SCHEMA), path)
     with pytest.raises(ResultError, match=rf"results\.parquet: not what a sweep writes: row 1: .*{said}"):
         schema.read_rows(path)
 

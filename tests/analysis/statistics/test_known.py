@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from quorisk.analysis.statistics.known import Beta, Gamma, LogitNormal, LogNormal, Z, between
+from quorisk.analysis.statistics.known import Beta, Gamma, LogitNormal, LogNormal, Z, log_normal_between
 from quorisk.analysis.statistics.uncertainty import log_variance_shares
 
 EVERY = [
@@ -19,7 +19,7 @@ EVERY = [
     LogNormal(0.25, 2.0, 1.0),
     LogitNormal(0.5, 0.9),
     LogitNormal(1e-6, 1e-2),
-    between(1.0, 100.0),
+    log_normal_between(1.0, 100.0),
 ]
 MIDPOINTS = (np.arange(200_000) + 0.5) / 200_000
 
@@ -66,7 +66,7 @@ def test_a_probability_is_never_more_than_1():
 
 
 def test_a_range_has_its_ends():
-    assert between(2.0, 8.0).quantile([0.05, 0.5, 0.95]).tolist() == pytest.approx([2.0, 4.0, 8.0])
+    assert log_normal_between(2.0, 8.0).quantile([0.05, 0.5, 0.95]).tolist() == pytest.approx([2.0, 4.0, 8.0])
     assert LogitNormal(0.5, 0.9).quantile([0.05, 0.5, 0.95]).tolist() == pytest.approx([0.5, 0.75, 0.9])
 
 

@@ -71,7 +71,9 @@ def test_three_scenarios_in_closed_form():
     together = 10.0 * 0.01 + 0.3 * 0.002 + 0.01 * (1.0 - 0.5**3)
     rate = yearly.incidents(parts)
     assert rate == pytest.approx((apart, together, apart), rel=1e-13)
-    assert yearly.losses(parts).value == pytest.approx(10 * 5 * 0.01 + 0.3 * 100 * 0.002 + 0.01 * 3 * 0.5, rel=1e-13)
+    assert yearly.lost_a_year(parts).value == pytest.approx(
+        10 * 5 * 0.01 + 0.3 * 100 * 0.002 + 0.01 * 3 * 0.5, rel=1e-13
+    )
     assert yearly.p_any(rate).high == pytest.approx(1.0 - math.exp(-apart), rel=1e-13)
     of_cluster = yearly.Ends(0.2, 0.1, 0.3)
     assert yearly.p_any(rate, of_cluster).low == pytest.approx(1.0 - 0.9 * math.exp(-together), rel=1e-13)

@@ -15,7 +15,7 @@ from quorisk.kernels.ops import bits
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.protocols.bookkeeper import MODEL as BOOKKEEPER
 from quorisk.kernels.protocols.bookkeeper.describe import Entry, SpecState
-from quorisk.kernels.telling import Function, Message, Set
+from quorisk.kernels.telling import Function, Message, SpecSet
 from tests.analysis.traces.showcases import SHOWCASES, showcase
 from tests.support import EACH_PROTOCOL, ROOT, params_of, random_walks
 
@@ -202,9 +202,9 @@ def test_states_are_numbered_and_have_every_variable():
         ("Nil", "Nil"),
         ((), "<<>>"),
         ((1, (2,)), "<<1, <<2>>>>"),
-        (Set(("a", "b")), "{a, b}"),
+        (SpecSet(("a", "b")), "{a, b}"),
         (Function(()), "<<>>"),
-        (Function((("b1", 1), (2, Set(())))), "(b1 :> 1 @@ 2 :> {})"),
+        (Function((("b1", 1), (2, SpecSet(())))), "(b1 :> 1 @@ 2 :> {})"),
         ({"id": 1, "data": False}, "[id |-> 1, data |-> FALSE]"),
         (Entry(1, None), "[id |-> 1, data |-> Nil]"),
         (frozenset({10, 2}), "{2, 10}"),
