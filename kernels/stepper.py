@@ -48,7 +48,7 @@ class Stepper(NamedTuple):
     """`change(wide, params, action, instance, lost, pieces, row)`: does to a row what `effect_of` does to a state.
 
     Turns the row of the state whose wide row is given into that of the next one; `pieces` are its layout's
-    (`packing.Layout.by_source`). If rows have no bits for what differs, returns these bits, of all words or-ed, and
+    (`packing.RowLayout.by_source`). If rows have no bits for what differs, returns these bits, of all words or-ed, and
     turns the wide row as well.
     """
     take: Any

@@ -1,6 +1,6 @@
 """`python -m quorisk` is the `quorisk` command."""
 
-from quorisk.command.start import start
+from quorisk.command.start import main
 
 if __name__ == "__main__":
-    start()
+    main()

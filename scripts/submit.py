@@ -4,7 +4,7 @@
 spark-submit --master local[2] scripts/submit.py run configs/demo.toml --out results/demo
 """
 
-from quorisk.command.main import main
+from quorisk.command.main import run_command
 
 if __name__ == "__main__":
-    main()
+    run_command()

@@ -116,8 +116,8 @@ def test_its_package_travels_to_executors(installed, tmp_path):
     program = """
 import sys
 from pathlib import Path
-from quorisk.sparkjobs.archive import packed
-print(packed(Path(sys.argv[1])))
+from quorisk.sparkjobs.archive import package_archive
+print(package_archive(Path(sys.argv[1])))
 """
     archive = in_folder(installed, sys.executable, "-c", program, str(tmp_path)).strip()
     away = tmp_path / "executor"

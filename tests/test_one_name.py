@@ -82,9 +82,9 @@ from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.points import pack
 
 sizes = dict(messages=2, compactions=1, keys=1, values=1, max_crashes=0)
-given = config.build({{"protocol": "compaction", "model": sizes, "run": {{"engine": "numba"}}}}, "a job")
+given = config.build_experiment({{"protocol": "compaction", "model": sizes, "run": {{"engine": "numba"}}}}, "a job")
 points = pack(given.model, [given.points[0].point])
-done = run.run_piece(run.Work("compaction", given.run, points), run.Piece(Job(0, 0, 100)), 0)
+done = run.run_piece(run.Work("compaction", given.run, points), run.TaskPiece(Job(0, 0, 100)), 0)
 assert all(module.__file__.startswith({str(folder)!r})
            for name, module in sys.modules.items() if name.split(".")[0] == "quorisk"), sys.modules
 about = distribution("quorisk")

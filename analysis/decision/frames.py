@@ -2,10 +2,10 @@
 
 Example:
 
-    from quorisk.analysis.decision.frames import load
+    from quorisk.analysis.decision.frames import load_sweep
     from quorisk.plots.loss import loss
 
-    sweep = load("results/demo")
+    sweep = load_sweep("results/demo")
     sweep.frame.groupby("model.ack_quorum")["p"].max()
     loss(sweep.frame)
 """

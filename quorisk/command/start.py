@@ -3,10 +3,10 @@
 from quorisk.command.interrupted import interrupted
 
 
-def start() -> None:
-    """The console entry; see `command.main`."""
+def main() -> None:
+    """The console entry; see `command.main.run_command`."""
     try:
-        from quorisk.command.main import main as command
+        from quorisk.command.main import run_command
     except KeyboardInterrupt:
         interrupted()
-    command()
+    run_command()
