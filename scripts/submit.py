@@ -4,7 +4,7 @@
 spark-submit --master local[2] scripts/submit.py run configs/demo.toml --out results/demo
 """
 
-from quorisk.command.main import run_command
+from quorisk.command.main import main
 
 if __name__ == "__main__":
-    run_command()
+    main()

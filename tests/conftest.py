@@ -96,7 +96,7 @@ def quorisk(capsys):
 
     def quorisk(*arguments: str) -> tuple[int, str, str]:
         with pytest.raises(SystemExit) as ended:
-            main.run_command(arguments)
+            main.main(arguments)
         captured = capsys.readouterr()
         assert isinstance(ended.value.code, int | None)
         return ended.value.code or 0, captured.out, captured.err

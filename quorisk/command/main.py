@@ -24,7 +24,7 @@ MOST_CHARACTERS = 2000
 """The length at which an error's line is cut."""
 
 
-def run_command(arguments: Sequence[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """The console entry: exits with 0 if done, else after one line on stderr: 1 failed, 2 bad input, 130 Ctrl-C."""
     _open_what_is_closed()
     given = list(sys.argv[1:] if arguments is None else arguments)

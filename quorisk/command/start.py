@@ -4,9 +4,9 @@ from quorisk.command.interrupted import interrupted
 
 
 def main() -> None:
-    """The console entry; see `command.main.run_command`."""
+    """The console entry; see `command.main`."""
     try:
-        from quorisk.command.main import run_command
+        from quorisk.command.main import main as command
     except KeyboardInterrupt:
         interrupted()
-    run_command()
+    command()

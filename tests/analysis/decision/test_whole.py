@@ -196,13 +196,13 @@ def test_designs_are_told_as_they_are_known_and_left_by_what_is_interrupted(docu
 
 @pytest.fixture
 def quorisk_of(tmp_path, capsys):
-    from quorisk.command.main import run_command
+    from quorisk.command.main import main
 
     def asked(document, verb, *options) -> str:
         path = tmp_path / "x.toml"
         path.write_text(_toml(document))
         with pytest.raises(SystemExit) as end:
-            run_command([verb, str(path), "--json", *options])
+            main([verb, str(path), "--json", *options])
         out = capsys.readouterr().out
         assert end.value.code in (0, None), out
         return out
