@@ -25,8 +25,9 @@ from quorisk.kernels.engines.philox import (
     settled_fates,
 )
 from quorisk.kernels.engines.points import ALWAYS
+from quorisk.kernels.engines.step import RUNNING, ending, switched
 from quorisk.kernels.engines.tally import add_run, write_record
-from quorisk.kernels.model import HORIZON, LOST, UNFINISHED, Model, data_loss_mask, exposure_mask, exposures
+from quorisk.kernels.model import HORIZON, Model, data_loss_mask, exposure_mask, exposures
 from quorisk.kernels.ops import as_int64, as_uint64, jitable, jitable_apart, nth_bit, popcount
 from quorisk.kernels.packing import fields_of, spread
 from quorisk.kernels.rule import group_words, losses
@@ -139,16 +140,11 @@ def _run(params, weights, accepts, words, limits, starts, seed, run, room):
         if newly_broken != 0:
             broken_mask |= newly_broken
             _note(newly_broken, step, first_steps)
-            if newly_broken & data_loss:
-                ended = LOST
-                break
         groups(state, params, masks)
         total = add_up(weights, masks, sums)
-        if total == 0:
-            ended = outcome(state, params)
-            break
-        if step >= limits.max_steps:
-            ended = UNFINISHED
+        if total == 0 or step >= limits.max_steps or newly_broken & data_loss:
+            is_lost, at_limit = newly_broken & data_loss != 0, step >= limits.max_steps
+            ended = ending(RUNNING, at_limit, total == 0, outcome(state, params), is_lost)
             break
         total = sums[num_words] = total + weights[num_words]
         choose, wait, fates = _drawn(seed, run, step, limits.loss, draws)
@@ -235,9 +231,9 @@ def _choose(weights, masks, sums, choose):
 def _expose(broken_now, exposing, time, places, exposed):
     """Subtracts the times at which exposures begin from their durations, and adds those at which they end."""
     for k in range(len(places)):
-        is_exposed = broken_now >> places[k] & 1
-        if is_exposed != exposing >> places[k] & 1:
-            exposed[k] += -time if is_exposed else time
+        lasts = exposing >> places[k] & 1
+        if lasts != broken_now >> places[k] & 1:
+            exposed[k] = switched(exposed[k], lasts, time)
 
 
 def _begin(params, starts, wide, seed, run):

@@ -2,7 +2,7 @@
 
 Numbers are Python's or JAX's. Nothing branches on them, so that `jax.vmap` makes a step of many runs of this one; the
 results of a model's functions come from an `Answers`. `numba_run` and lanes make the same runs, to the bit, in an order
-that suits their machine code.
+that suits their machine code: they draw by `philox`, and note and end runs by the functions here, on LLVM's values too.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -36,7 +36,7 @@ from quorisk.kernels.model import (
     exposures,
     fault_bits,
 )
-from quorisk.kernels.ops import as_int64, as_uint64, nth_bit_branch_free, popcount, where
+from quorisk.kernels.ops import as_int64, as_uint64, jitable, nth_bit_branch_free, popcount, where
 from quorisk.kernels.rule import group_words, losses
 
 RUNNING, IDLE = -1, len(OUTCOMES)
@@ -53,12 +53,13 @@ class Run(NamedTuple):
     broken_mask: Any  # int32
     met_mask: Any  # int32: the kinds of faults that it met
     exposing: Any  # int32: the exposures that last
-    first_steps: tuple[Any, ...]  # int32, by invariant: the step at which it broke first
+    first_steps: tuple[Any, ...]  # int32, by invariant: the step at which it broke first; None if it is not kept
     steps: Any  # int32
     attempt: Any  # int32: how often the next step was drawn and not accepted
     messages: Any  # int64
     time: Any  # float64, in the engines' unit
-    exposed: tuple[Any, ...]  # float64, by exposure: how long it lasted, less the time at which it began if it lasts
+    exposed: tuple[Any, ...]  # float64, by exposure: how long it lasted, less the time at which it began if it lasts;
+    # None if it is not kept
 
 
 class Settings(NamedTuple):
@@ -121,7 +122,7 @@ def step(model: Model, answers: Answers, settings: Settings, seed: Any, run: Run
     """A run one step on, or ended; unchanged if it had ended before. `seed` is uint64."""
     running = run.outcome == RUNNING
     broken_now, masks = answers.once((answers.broken(), answers.groups()))
-    run, newly_broken = _noted(model, run, broken_now)
+    run, is_lost = noted(model, run, broken_now)
     masks = [*masks, 1]  # the end of a lifetime, always possible
     sums = list(accumulate(weight * popcount(mask) for weight, mask in zip(settings.weights, masks, strict=True)))
     total = where(sums[-1] > 0, sums[-1], 1)
@@ -134,9 +135,8 @@ def step(model: Model, answers: Answers, settings: Settings, seed: Any, run: Run
     time = run.time + wait / (total * 1.0)  # as compiled code divides: a float by a float
     late = time > settings.horizon
     ends = where(late | accepted & (drawn.action == len(model.actions)), HORIZON, RUNNING)
-    ends = where(run.steps >= settings.max_steps, UNFINISHED, ends)
-    ends = where(sums[-2] == 0, only_if(sums[-2] == 0, answers.outcome), ends)
-    ends = where((newly_broken & data_loss_mask(model)) != 0, LOST, ends)
+    dead = sums[-2] == 0
+    ends = ending(ends, run.steps >= settings.max_steps, dead, only_if(dead, answers.outcome), is_lost)
     outcome = where(running, ends, run.outcome)
     goes_on = outcome == RUNNING
     moves = goes_on & accepted
@@ -155,10 +155,50 @@ def step(model: Model, answers: Answers, settings: Settings, seed: Any, run: Run
     )
 
 
+def noted(model: Model, run: Run, broken_now: Any) -> tuple[Run, Any]:
+    """A run with the invariants that its state breaks and the exposures that begin or end there; whether data is lost.
+
+    A run that has ended stays as it is: all that its last state breaks was noted.
+    """
+    newly_broken, changed = broken_now & ~run.broken_mask, broken_now ^ run.exposing
+    exposed = [
+        before if before is None else where(changed >> i & 1, switched(before, run.exposing >> i & 1, run.time), before)
+        for i, before in zip(exposures(model), run.exposed, strict=True)
+    ]
+    firsts = [
+        before if before is None else where(newly_broken >> i & 1, run.steps, before)
+        for i, before in enumerate(run.first_steps)
+    ]
+    noted = run._replace(
+        broken_mask=run.broken_mask | newly_broken,
+        exposing=broken_now & exposure_mask(model),
+        first_steps=tuple(firsts),
+        exposed=tuple(exposed),
+    )
+    return noted, (newly_broken & data_loss_mask(model)) != 0
+
+
+@jitable
+def switched(exposed, lasts, time):
+    """The duration of an exposure that begins or ends at `time`, less the time at which it began if it lasts from now
+    on; `lasts` says whether it did before."""
+    return where(lasts, exposed + time, exposed - time)
+
+
+@jitable
+def ending(otherwise, at_limit, dead, outcome, is_lost):
+    """The outcome of a run in a state; `otherwise` if it goes on from there.
+
+    `at_limit` says whether it has made all steps that it may make, and `dead` whether nothing is enabled: then it ends
+    with `outcome`.
+    """
+    return where(is_lost, LOST, where(dead, outcome, where(at_limit, UNFINISHED, otherwise)))
+
+
 def lasted(model: Model, run: Run) -> list[Any]:
     """The time for which each exposure of a run lasted, in the engines' unit; those that last end with the run."""
     return [
-        before + where(run.exposing >> i & 1, run.time, 0.0)
+        before if before is None else before + where(run.exposing >> i & 1, run.time, 0.0)
         for i, before in zip(exposures(model), run.exposed, strict=True)
     ]
 
@@ -176,25 +216,6 @@ def select(place: Any, otherwise: Any, value_of: Callable[[int], Any], places: I
 def only_if(flag: Any, compute: Callable[[], Any], otherwise: Any = 0) -> Any:
     """Returns what `compute` does if the flag is traced or holds, else `otherwise`, without computing it."""
     return otherwise if isinstance(flag, bool) and not flag else compute()
-
-
-def _noted(model: Model, run: Run, broken_now: Any) -> tuple[Run, Any]:
-    """A run with the invariants that its state breaks and the exposures that begin or end there; those newly broken."""
-    running = run.outcome == RUNNING
-    newly_broken = where(running, broken_now & ~run.broken_mask, 0)
-    changed = where(running, (broken_now ^ run.exposing) & exposure_mask(model), 0)
-    exposed = [
-        before + where(changed >> i & 1, where(run.exposing >> i & 1, run.time, -run.time), 0.0)
-        for i, before in zip(exposures(model), run.exposed, strict=True)
-    ]
-    firsts = tuple(where(newly_broken >> i & 1, run.steps, before) for i, before in enumerate(run.first_steps))
-    noted = run._replace(
-        broken_mask=run.broken_mask | newly_broken,
-        exposing=run.exposing ^ changed,
-        first_steps=firsts,
-        exposed=tuple(exposed),
-    )
-    return noted, newly_broken
 
 
 def _draw(model: Model, settings: Settings, masks: Sequence[Any], sums: Sequence[Any], chosen: Any) -> _Drawn:

@@ -6,7 +6,6 @@ from typing import Any
 from llvmlite import ir
 
 from quorisk.kernels.ops import Traced
-from quorisk.kernels.tracing.expressions import WORD
 
 I1, I8, I16, I32, I64 = map(ir.IntType, (1, 8, 16, 32, 64))
 DOUBLE = ir.DoubleType()
@@ -110,7 +109,7 @@ def _like(kind: Any, element: Any) -> Any:
 
 
 class Value(Traced):
-    """An integer of 64 bits, or one in each lane."""
+    """An integer or a floating-point number, or one in each lane."""
 
     __slots__ = ("builder", "signed", "value")
     __array_ufunc__ = None
@@ -123,25 +122,32 @@ class Value(Traced):
         return Value(self.builder, value, self.signed)
 
     def _other(self, other: Any) -> Any:
-        return other.value if isinstance(other, Value) else constant(self.value.type, int(other) & WORD)
+        return other.value if isinstance(other, Value) else constant(self.value.type, other)
+
+    def _is(self, kind: Any) -> bool:
+        """Whether its values are of that type."""
+        return bool(getattr(self.value.type, "element", self.value.type) == kind)
 
     def make(self, op: str, *args: Any) -> "Value":
         builder, kind = self.builder, self.value.type
         if op == "select":
             condition, yes, no = args
             like = yes if isinstance(yes, Value) else no
-            return like._same(builder.select(condition.value, like._other(yes), like._other(no)))
+            flag = condition if condition._is(I1) else condition != 0
+            return like._same(builder.select(flag.value, like._other(yes), like._other(no)))
         if op == "popcount":
             return Value(builder, intrinsic(builder, "llvm.ctpop", kind, [self.value], kind), True)
         if op == "leading_zeros":
             given = [self.value, ir.Constant(I1, 0)]
             return Value(builder, intrinsic(builder, "llvm.ctlz", kind, given, kind), True)
         if op in ("signed", "unsigned"):  # a condition is 0 or 1
-            flag = getattr(kind, "element", kind) == I1
-            return Value(builder, builder.zext(self.value, _like(kind, I64)) if flag else self.value, op == "signed")
+            value = builder.zext(self.value, _like(kind, I64)) if self._is(I1) else self.value
+            return Value(builder, value, op == "signed")
         if op == "not":
             return Value(builder, builder.not_(args[0].value))
         values = map(self._other, args)
+        if self._is(DOUBLE):
+            return Value(builder, getattr(builder, f"f{op}")(*values))
         if op in RELATIONS:
             compare = builder.icmp_signed if self.signed else builder.icmp_unsigned
             return Value(builder, compare(RELATIONS[op], *values))

@@ -16,7 +16,7 @@ NAME = "kernel"
 """`kernel(seed, losses, first_run, num_runs, scratch, rows)`: writes row i for run `first_run` + i. All are 64-bit
 words; at `losses` are those of `Limits`, which may be any that `shared` makes the same. Kernels for a list of runs get
 its address as `first_run`, and write row i for the i-th of the list."""
-REDO = -1
+REDO = -2
 """Outcome of a run that the generic engine has to make; the rest of its row means nothing."""
 FIXED_COLUMNS = ("outcome", "broken_mask", "met_mask", "steps", "messages", "time")
 """Columns of a row before those of the first steps at which watched invariants broke, and of how long exposures lasted;

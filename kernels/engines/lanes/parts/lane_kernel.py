@@ -3,8 +3,8 @@
 A lane whose run has ended gets the next one, so that none waits for the longest run.
 """
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
+from functools import partial, reduce
 from typing import Any
 
 from llvmlite import ir
@@ -13,8 +13,9 @@ from quorisk.kernels.engines.lanes.parts.choice import Choice
 from quorisk.kernels.engines.lanes.parts.draws import draw, draw_beside, draw_choice, loss_at, only_if
 from quorisk.kernels.engines.lanes.parts.rows import scratch_words
 from quorisk.kernels.engines.lanes.plan import NAME, REDO, Limits, Plan, counted_steps, doom, lane, packed, row_words
-from quorisk.kernels.model import LOST, UNFINISHED, Model, fault_kinds
-from quorisk.kernels.ops import popcount
+from quorisk.kernels.engines.step import RUNNING, Run, ending, lasted, noted
+from quorisk.kernels.model import Model, data_loss_mask, exposures, fault_kinds
+from quorisk.kernels.ops import popcount, where
 from quorisk.kernels.tracing import demand
 from quorisk.kernels.tracing.emit import Emitter
 from quorisk.kernels.tracing.expressions import is_constant
@@ -181,67 +182,41 @@ class LaneKernel:
         """The fates of messages, in 64 bits."""
         return constant(self._kind(64), 0) if self.draws.fates is None else self.draws.fates
 
-    def _ends(self, outcome: Any, is_broken: Callable[[int], Any], redo: Any) -> tuple[dict[Any, Any], Any]:
+    def _ends(self, outcome: Any, here: Any, redo: Any) -> tuple[dict[Any, Any], Any]:
         """The rows of runs that end with this step, by name, and which do.
 
-        `outcome` is that of runs of which nothing is enabled in `next`; `is_broken` says of which runs an invariant is
-        broken, and `redo` which ones the generic engine is to repeat.
+        `outcome` is that of runs of which nothing is enabled in `next`, `here` the mask of invariants broken there, and
+        `redo` says which runs the generic engine is to repeat.
         """
-        builder, next_ = self.builder, self.next
-        enabled = next_["group", 0]
-        for i in range(1, len(self.groups)):
-            enabled = builder.or_(enabled, next_["group", i])
-        dead = builder.icmp_unsigned("==", enabled, constant(enabled.type, 0))
-        late = builder.icmp_unsigned(">=", next_["step"], self._number(self.most_steps))
-        row, broken_here, lost = self._invariants(is_broken)
-        redo = builder.or_(redo, broken_here)
+        next_, value = self.next, partial(Value, self.builder)
+        run, is_lost = noted(self.model, self._run(self.now | next_), value(here))
+        kept: dict[Any, Any] = {("first", i): first for i, first in enumerate(run.first_steps)}
+        kept |= {("exposed", i): each for i, each in zip(exposures(self.model), run.exposed, strict=True)}
+        kept |= {"broken": run.broken_mask, "exposing": run.exposing}
+        next_ |= {name: kept[name].value for name in kept if name in self.now}
+        unexpected = value(here) & ~(sum(1 << i for i in self.watched) | data_loss_mask(self.model))
+        is_open, late = value(redo) | (unexpected != 0), value(next_["step"]) >= self.most_steps
         if self.most_steps < self.limits.max_steps:
-            redo = builder.or_(redo, late)
-        outcome = builder.select(dead, outcome, self._number(UNFINISHED))
-        outcome = builder.select(lost, self._number(LOST), outcome)
-        outcome = builder.select(redo, self._number(REDO), outcome)
-        ended = builder.or_(builder.or_(dead, late), builder.or_(redo, lost))
-        row |= {name: next_[name] for name in ("step", "messages", "met", "time") if name in next_}
-        return row | {"outcome": outcome}, ended
+            is_open = is_open | late
+        dead = value(reduce(self.builder.or_, (next_["group", i] for i in range(len(self.groups))))) == 0
+        ends = ending(value(self._number(RUNNING)), late, dead, value(outcome), is_lost)
+        ends = where(is_open, REDO, ends)
+        names = "met", "step", "messages", "time", "exposing", *kept
+        row = {name: next_[name] for name in names if name in next_}
+        return row | {"broken": run.broken_mask.value, "outcome": ends.value}, (ends != RUNNING).value
 
-    def _invariants(self, is_broken: Callable[[int], Any]) -> tuple[dict[Any, Any], Any, Any]:
-        """The rows' values on broken invariants; whether one breaks that was not expected to; whether data is lost."""
-        builder, now, next_ = self.builder, self.now, self.next
-        redo = lost = constant(self._kind(1), 0)
-        broken = kept = now.get("broken", self._number(0))
-        row: dict[Any, Any] = {}
-        for i, (flag, invariant) in enumerate(zip(self.traced.now.broken, self.model.invariants, strict=True)):
-            if is_constant(flag, 0):
-                continue
-            here, bit = is_broken(i), self._number(1 << i)
-            if invariant.data_loss:
-                lost = builder.or_(lost, here)
-                broken = builder.select(here, builder.or_(broken, bit), broken)
-            elif i not in self.watched:
-                redo = builder.or_(redo, here)
-            else:
-                known = builder.icmp_unsigned("!=", builder.and_(kept, bit), constant(bit.type, 0))
-                newly = builder.and_(here, builder.not_(known))
-                next_["first", i] = builder.select(newly, next_["step"], now["first", i])
-                row["first", i] = next_["first", i]
-                kept, broken = (builder.select(here, builder.or_(mask, bit), mask) for mask in (kept, broken))
-            if i in self.exposed:
-                self._expose(i, here)
-        if "broken" in now:
-            next_["broken"] = kept
-        if self.exposed:
-            row |= {name: next_[name] for name in ("exposing", *(("exposed", i) for i in self.exposed))}
-        return row | {"broken": broken}, redo, lost
+    def _run(self, values: dict[Any, Any]) -> Run:
+        """The values of runs that `step` notes what they break with; None for those that are not kept."""
+        value = partial(Value, self.builder)
 
-    def _expose(self, invariant: int, here: Any) -> None:
-        """Subtracts the time at which an exposure begins from its duration, and adds that at which it ends."""
-        builder, name, bit = self.builder, ("exposed", invariant), self._number(1 << invariant)
-        exposing, before, time = self.next.get("exposing", self.now["exposing"]), self.now[name], self.next["time"]
-        was = builder.icmp_unsigned("!=", builder.and_(exposing, bit), self._number(0))
-        changed = builder.xor(was, here)
-        after = builder.select(was, builder.fadd(before, time), builder.fsub(before, time))
-        self.next[name] = builder.select(changed, after, before)
-        self.next["exposing"] = builder.select(changed, builder.xor(exposing, bit), exposing)
+        def get(name: Any) -> Any:
+            return value(values[name]) if name in values else None
+
+        masks = [value(values.get(name, self._number(0))) for name in ("broken", "exposing")]
+        firsts = tuple(get(("first", i)) for i in range(len(self.model.invariants)))
+        exposed = tuple(get(("exposed", i)) for i in exposures(self.model))
+        steps, time = get("step"), get("time")
+        return Run(None, None, None, None, masks[0], None, masks[1], firsts, steps, None, None, time, exposed)
 
     def _number(self, value: int) -> Any:
         return constant(self._kind(self.number_bits), value)
@@ -255,11 +230,5 @@ class LaneKernel:
     def _columns(self, row: dict[Any, Any]) -> list[Any]:
         columns = [row[name] for name in ("outcome", "broken", "met", "step", "messages")]
         columns.append(row.get("time", self._number(0)))
-        return columns + [row["first", i] for i in self.watched] + [self._lasted(i, row) for i in self.exposed]
-
-    def _lasted(self, invariant: int, row: dict[Any, Any]) -> Any:
-        """The time for which an exposure lasted in a run that ends with this row."""
-        builder, before = self.builder, row["exposed", invariant]
-        lasts = builder.and_(row["exposing"], self._number(1 << invariant))
-        still = builder.icmp_unsigned("!=", lasts, self._number(0))
-        return builder.select(still, builder.fadd(before, row["time"]), before)
+        exposed = [each.value for each in lasted(self.model, self._run(row)) if each is not None]
+        return columns + [row["first", i] for i in self.watched] + exposed

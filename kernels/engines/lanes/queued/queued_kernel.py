@@ -274,11 +274,8 @@ class QueuedKernel(LaneKernel):
         if self.exposed:
             here = builder.or_(here, builder.and_(self.now["exposing"], self._get("elsewhere")))
 
-        def is_broken(i: int) -> Any:
-            return builder.icmp_unsigned("!=", builder.and_(here, self._number(1 << i)), self._number(0))
-
         emitter = self._emitter(lambda name, width: self._sized(self._value(name), width), [outcome])
-        row, ended = self._ends(emitter.get(outcome, self.number_bits), is_broken, self._get("redo"))
+        row, ended = self._ends(emitter.get(outcome, self.number_bits), here, self._get("redo"))
         over = self._get("over")
         row["outcome"] = builder.select(over, self._number(HORIZON), row["outcome"])
         ended = builder.or_(ended, builder.or_(over, self._get("begins")))

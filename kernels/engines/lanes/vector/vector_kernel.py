@@ -12,6 +12,7 @@ from quorisk.kernels.engines.lanes.parts.rows import aligned, write_rows
 from quorisk.kernels.engines.lanes.plan import NAME, Limits, plan
 from quorisk.kernels.engines.lanes.vector.effects import effects
 from quorisk.kernels.model import HORIZON, Model
+from quorisk.kernels.tracing.expressions import is_constant
 from quorisk.kernels.tracing.machine import (
     DOUBLE,
     I64,
@@ -132,7 +133,11 @@ class VectorKernel(LaneKernel):
             next_["time"] = self._later()
         outcome = emitter.get(seen.outcome, self.number_bits)
         redo = builder.or_(self.redo, emitter.flag(seen.unbounded))
-        return self._ends_early(*self._ends(outcome, lambda i: emitter.flag(seen.broken[i]), redo))
+        none = here = self._number(0)
+        for i, flag in enumerate(seen.broken):
+            if not is_constant(flag, 0):
+                here = builder.or_(here, builder.select(emitter.flag(flag), self._number(1 << i), none))
+        return self._ends_early(*self._ends(outcome, here, redo))
 
     def _ends_early(self, row: dict[Any, Any], ended: Any) -> tuple[dict[Any, Any], Any]:
         """Does what `_ends` does, for runs that the horizon or their lifetime ends before the step."""
