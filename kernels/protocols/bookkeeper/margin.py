@@ -11,6 +11,9 @@ a lost bookie is not replaced before the ledger is closed.
   set as it is (it is for entries after the LAC), and repair puts a bookie with a copy in the place of one that is down.
 - One that is not acknowledged yet needs AckQuorum losses, less its ghosts. A loss makes one ghost more at most. If it
   is acknowledged, AckQuorum bookies of its write set are heard of, and all but the ghosts among them have it.
+- With `guaranteed_write_quorum`, an ensemble change is for entries after the last one that is fully replicated, so one
+  that is acknowledged and still pending may lose bookies of its write set that have it: all but those that confirmed
+  it, which are pinned. So only these count while it is pending.
 - Once the ledger is closed, no other entry is acknowledged.
 """
 
@@ -20,6 +23,7 @@ from quorisk.kernels.protocols.bookkeeper.layout import (
     EVERY_ROW,
     MAX_BOOKIES,
     MAX_ENTRIES,
+    ROW,
     ROWS,
     STATUS_CLOSED,
     entry_row,
@@ -30,7 +34,7 @@ def most(params):
     """The bookies that may be lost; 0 if data is lost in other ways as well."""
     restarts = params.max_empty_restarts + params.max_unclean_restarts + params.max_partial_losses
     outages = params.max_outages + params.max_rack_outages + params.pairs + params.triples
-    others = restarts or outages or params.striped or params.guaranteed_write_quorum
+    others = restarts or outages or params.striped
     return 0 if others else params.bookies.bit_count()
 
 
@@ -38,7 +42,7 @@ def needed(state, params):
     """The bookies that have to be lost before an entry is; one more than there are if none can be any more; 0 where
     nothing is known."""
     writer = state.writer
-    stored = state.b_entries & state.meta_write_sets
+    stored = state.b_entries & state.meta_write_sets & (writer.confirmed | ~(writer.pending * ROW))
     ghosts = (writer.confirmed | (writer.responses.on_way & ROWS)) & (state.b_down * EVERY_ROW)
     fewest = MAX_BOOKIES + 1
     for entry in range(1, MAX_ENTRIES + 1):

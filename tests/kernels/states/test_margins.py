@@ -9,7 +9,7 @@ from quorisk.analysis.exact.exact import exact
 from quorisk.analysis.experiment import config
 from quorisk.kernels.errors import ModelError
 from quorisk.kernels.model import LOST
-from quorisk.kernels.protocols.bookkeeper import MODEL
+from quorisk.kernels.protocols.bookkeeper import MODEL, margin
 from quorisk.kernels.protocols.bookkeeper.margin import MARGIN
 from quorisk.kernels.states import margins
 from quorisk.kernels.states.head import Head
@@ -24,13 +24,17 @@ PROBLEMS: dict[str, tuple[dict[str, int], dict[str, float]]] = {
     "all of three": ({"bookies": 4, "write_quorum": 3, "ack_quorum": 3}, {"message_loss": 0.0, "max_lost": 4}),
     "two entries": ({"bookies": 2, "entries": 2}, {"writer_crash": True}),
     "two to spare": ({"write_quorum": 1}, {"repair_open_ledgers": True}),
+    "guaranteed": ({"bookies": 4}, {"max_lost": 2}),
+    "guaranteed, all of two": ({"ack_quorum": 2}, {"max_lost": 2}),
+    "guaranteed, two entries": ({"entries": 2}, {"max_lost": 1, "auto_recovery": False, "replacement": False}),
 }
 
 
 @cache
 def experiment(name, rate=1e-4):
     sizes, faults = PROBLEMS[name]
-    document = {"protocol": "bookkeeper", "model": SMALL | sizes, "faults": LOSSES | faults}
+    variant = {"guaranteed_write_quorum": name.startswith("guaranteed")}
+    document = {"protocol": "bookkeeper", "model": SMALL | sizes, "faults": LOSSES | faults, "variant": variant}
     return config.build_experiment(document | {"rates": {"bookie_is_lost": rate}, "run": {"lifetime": 30.0}}, name)
 
 
@@ -43,17 +47,20 @@ def whole(name):
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_no_step_takes_more_than_the_margin_says(name):
+def test_no_step_takes_more_than_the_margin_says(name, monkeypatch):
+    """Nor with entries alone that are ever written: the others never need more than an ack quorum."""
     head = whole(name)
     moves = moves_of(head, head.num_states)
     states = [head.state(place) for place in range(head.num_states)]
-    needed = np.array([MARGIN.needed(state, head.odds.params) for state in states])
     steps = moves.chain.target < head.num_states  # the others end a lifetime
-    taken = needed[moves.source[steps]] - needed[moves.chain.target[steps]]
     is_loss = moves.action[steps] == [action.name for action in MODEL.actions].index(MARGIN.fault)
-    assert (taken <= is_loss).all()
-    assert (taken == 1).any()
-    assert not needed[head.arrays.ends[: head.num_states] == LOST].any()
+    for entries in (margin.MAX_ENTRIES, head.odds.params.entries):
+        monkeypatch.setattr(margin, "MAX_ENTRIES", entries)
+        needed = np.array([MARGIN.needed(state, head.odds.params) for state in states])
+        taken = needed[moves.source[steps]] - needed[moves.chain.target[steps]]
+        assert (taken <= is_loss).all()
+        assert (taken == 1).any()
+        assert not needed[head.arrays.ends[: head.num_states] == LOST].any()
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
