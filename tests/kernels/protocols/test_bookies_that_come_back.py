@@ -64,6 +64,24 @@ def gives_up_early(state: State, k: bookkeeper.Constants) -> Iterator[State]:
                 yield with_counts(after, late, ON_ITS_WAY)
 
 
+def refuses_at_once(state: State, k: bookkeeper.Constants) -> Iterator[State]:
+    """The same with `delayEnsembleChange`: a refusal has the client replace all bookies that its add failed at so far,
+    even if it can still reach its ack quorum (PendingAddOp.writeComplete)."""
+    for message in on_their_way(state, (ADD_REQUEST,)):
+        [client] = [c for c in state.clients if c.id == message.cid]
+        refused = with_counts(state, {message}, LOST)
+        yield refused
+        if not client.curr_fragment or message.entry not in (op.entry for op in client.pending_add_ops):
+            continue
+        failed = {m for m, count in refused.messages if count == LOST and m.type in WRITES and m.cid == client.id}
+        bookies = {m.bookie for m in failed if m.entry == message.entry} - client.confirmed[message.entry.id - 1]
+        others = frozenset((m, LOST) for m in failed if m.bookie not in bookies)
+        seen = refused._replace(messages=refused.messages - others)
+        for change in CHANGES:
+            for _, after, _ in change(View(seen, k._replace(delay_ensemble_change=False), dict(seen.messages)), client):
+                yield after._replace(messages=after.messages | others)
+
+
 CHANGES = (client_changes_ensemble, recovery_client_changes_ensemble)
 FAULTS: dict[str, Fault] = {"restarts": restarts, "read-only": refuses, "slow": gives_up_early}
 
@@ -96,6 +114,17 @@ SIZES = [
 def test_nothing_is_lost_by_bookies_that_come_back(fault, sizes):
     k = bookkeeper.Constants(*sizes)
     assert broken(found(k, FAULTS[fault]), k) <= ({EXPOSED} if k.ack_quorum < k.write_quorum else set())
+
+
+@pytest.mark.parametrize("sizes", [*SIZES, (3, 1, 2, 1, 2, 1)], ids=str)
+def test_nothing_is_lost_by_read_only_bookies_that_are_replaced_at_once_where_changes_are_delayed(sizes):
+    k = bookkeeper.Constants(*sizes, delay_ensemble_change=True)
+    delayed, found_now = found(k), found(k, refuses_at_once)
+    assert broken(found_now, k) <= ({EXPOSED} if k.ack_quorum < k.write_quorum else set())
+    if k.ack_quorum < k.write_quorum:  # else each refusal keeps its entry from the ack quorum, and nothing is delayed
+        assert found_now - delayed - found(k, refuses)
+    if sizes == (3, 1, 2, 1, 1, 1):
+        assert (len(delayed), len(found_now)) == (53, 213)
 
 
 @pytest.mark.parametrize("fault", FAULTS)
