@@ -164,6 +164,9 @@ WRITTEN = (
     written("delayed_outage_nosync", (3, 1, 2, 1, 1, 1), **OUTAGE, **NO_SYNC),
     written("delayed_stripes", (4, 1, 2, 1, 2, 2), ensemble_size=3),
     written("delayed_stripes_lost", (4, 1, 2, 2, 2, 1), ensemble_size=3, max_lost=1),
+    written("delayed_restart_nowrite", (3, 1, 2, 1, 1, 1), **RESTART, **NO_WRITE),
+    written("delayed_restart_nosync_recovery", (3, 2, 1, 1, 1, 1), **RESTART, **NO_SYNC),
+    written("delayed_damage", (3, 1, 2, 1, 2, 2), **DAMAGE),
     in_racks("racks", (4, 1, 2, 1, 1, 1), 2, {}),
     in_racks("racks_acks", (3, 1, 2, 1, 2, 2), 2, ACKS),
     in_racks("racks_acks_of_three", (4, 1, 3, 2, 1, 1), 2, ACKS, max_lost=1),
@@ -171,6 +174,8 @@ WRITTEN = (
     in_racks("racks_ensembles", (4, 1, 2, 2, 1, 1), 2, ENSEMBLES, max_lost=1),
     in_racks("racks_three", (4, 1, 3, 2, 1, 1), 3, ENSEMBLES | ACKS, min_racks=3),
     in_racks("racks_recovery", (2, 2, 2, 1, 1, 1), 2, ACKS | ENSEMBLES),
+    in_racks("racks_outage_nosync", (4, 1, 2, 1, 1, 1), 2, ACKS, **OUTAGE, **NO_SYNC),
+    in_racks("racks_restart_nowrite", (4, 1, 2, 2, 1, 1), 2, ENSEMBLES, **RESTART, **NO_WRITE),
     guaranteed("guaranteed", (3, 1, 2, 1, 1, 1)),
     guaranteed("guaranteed_no_spare", (2, 1, 2, 1, 2, 2)),
     guaranteed("guaranteed_one_inflight", (3, 1, 2, 1, 2, 1)),
@@ -179,6 +184,9 @@ WRITTEN = (
     guaranteed("guaranteed_recovery", (2, 2, 2, 1, 1, 1)),
     guaranteed("guaranteed_lost_repair", (3, 1, 2, 1, 1, 1), max_lost=1, writer_crash=True, **REPAIR),
     guaranteed("guaranteed_outage_nosync", (3, 1, 2, 1, 1, 1), **OUTAGE, **NO_SYNC),
+    guaranteed("guaranteed_restart_nowrite_noticed", (3, 1, 2, 1, 1, 1), **RESTART, **NO_WRITE, **NOTICED),
+    guaranteed("guaranteed_restart_nosync_recovery", ALONE, **RESTART, **NO_SYNC),
+    guaranteed("guaranteed_damage", (3, 1, 2, 1, 2, 1), **DAMAGE),
     guaranteed("guaranteed_stripes", (3, 1, 2, 1, 2, 2), ensemble_size=3),
 )
 GUARDED = (
