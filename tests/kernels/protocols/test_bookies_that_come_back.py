@@ -143,14 +143,13 @@ def decommissioned(k: bookkeeper.Constants, keeps: bool) -> set[State]:
     def steps(state: State) -> Iterator[State]:
         named = {bookie for fragment in state.meta_fragments for bookie in fragment.ensemble}
         for one in bookkeeper.instances(state, k):
+            if one.action == "auditor_replicates_fragment" and keeps and not readable(state, k):
+                continue
             for *_, after in one.outcomes:
-                if one.action == "bookie_is_lost":
-                    if named & state.b_down:
-                        continue
-                    after = after._replace(b_entries=state.b_entries) if keeps else after
-                if one.action == "auditor_replicates_fragment" and keeps and not readable(state, k):
-                    continue
-                yield after
+                if one.action != "bookie_is_lost":
+                    yield after
+                elif not named & state.b_down:
+                    yield after._replace(b_entries=state.b_entries) if keeps else after
 
     return search(bookkeeper.initial(k), steps).states
 
