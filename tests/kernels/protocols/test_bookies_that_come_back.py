@@ -118,7 +118,7 @@ def test_nothing_is_lost_by_bookies_that_come_back(fault, sizes):
 
 @pytest.mark.parametrize("sizes", [*SIZES, (3, 1, 2, 1, 2, 1)], ids=str)
 def test_nothing_is_lost_by_read_only_bookies_that_are_replaced_at_once_where_changes_are_delayed(sizes):
-    k = bookkeeper.Constants(*sizes, delay_ensemble_change=True)
+    k = bookkeeper.Constants(*sizes)._replace(delay_ensemble_change=True)
     delayed, found_now = found(k), found(k, refuses_at_once)
     assert broken(found_now, k) <= ({EXPOSED} if k.ack_quorum < k.write_quorum else set())
     if k.ack_quorum < k.write_quorum:  # else each refusal keeps its entry from the ack quorum, and nothing is delayed
@@ -161,10 +161,10 @@ def readable(state: State, k: bookkeeper.Constants) -> bool:
     return len(state.meta_fragments) == 1 and stored >= set(range(1, state.meta_last_entry + 1))
 
 
-@pytest.mark.parametrize("ack_quorum", [1, pytest.param(2, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("ack_quorum", [1, 2])
 def test_decommissioning_one_bookie_after_another_loses_nothing(ack_quorum):
     """Lost with their data, they would take an entry that one bookie alone acknowledged: the model errs to more."""
-    k = bookkeeper.Constants(4, 1, 2, ack_quorum, 1, 1, max_lost=3, auto_recovery=True)
+    k = bookkeeper.Constants(3, 1, 2, ack_quorum, 1, 1, max_lost=2, auto_recovery=True)
     kept, lost = decommissioned(k, True), decommissioned(k, False)
     assert any(len(state.b_down) > 1 for state in kept)
     assert "AckedEntriesSurvive" not in broken(kept, k)

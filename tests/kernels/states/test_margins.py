@@ -10,6 +10,7 @@ from quorisk.analysis.experiment import config
 from quorisk.kernels.errors import ModelError
 from quorisk.kernels.model import LOST
 from quorisk.kernels.protocols.bookkeeper import MODEL, margin
+from quorisk.kernels.protocols.bookkeeper.layout import MAX_ENTRIES
 from quorisk.kernels.protocols.bookkeeper.margin import MARGIN
 from quorisk.kernels.states import margins
 from quorisk.kernels.states.head import Head
@@ -54,7 +55,7 @@ def test_no_step_takes_more_than_the_margin_says(name, monkeypatch):
     states = [head.state(place) for place in range(head.num_states)]
     steps = moves.chain.target < head.num_states  # the others end a lifetime
     is_loss = moves.action[steps] == [action.name for action in MODEL.actions].index(MARGIN.fault)
-    for entries in (margin.MAX_ENTRIES, head.odds.params.entries):
+    for entries in (MAX_ENTRIES, head.odds.params.entries):
         monkeypatch.setattr(margin, "MAX_ENTRIES", entries)
         needed = np.array([MARGIN.needed(state, head.odds.params) for state in states])
         taken = needed[moves.source[steps]] - needed[moves.chain.target[steps]]
