@@ -11,7 +11,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from quorisk.kernels.compiled import LATE, load_words
-from quorisk.kernels.model import LOST, UNFINISHED, Model, instance_words, smallest_params
+from quorisk.kernels.model import UNFINISHED, Model, instance_words, smallest_params
 from quorisk.kernels.states.by_address import address_of, calling
 from quorisk.kernels.states.odds import Odds, Steps, in_words, room_for_steps
 from quorisk.kernels.states.store import Kept
@@ -54,7 +54,7 @@ def followers(typing_context, address, place_in_memory, place, at, judged):
 
 # A template, with names that are bound by `compiled_for`
 
-broken = data_loss = enabled = follow = guards = like = listed = loaded = outcome = state = weigh = words = LATE
+enabled = follow = guards = judge = like = listed = loaded = state = weigh = words = LATE
 
 
 def _followers(given_and_kept, place, at, judged):
@@ -70,11 +70,7 @@ def _followers(given_and_kept, place, at, judged):
     total, breaks, ends = 0.0, 0, UNFINISHED
     if judged:
         total, _ = enabled(masks, odds)
-        breaks = broken(before, params)
-        if breaks & data_loss:
-            ends = LOST
-        elif total <= 0.0:
-            ends = outcome(before, params)
+        breaks, ends = judge(before, params, total)
         if ends != UNFINISHED:
             return 0, total, breaks, ends
     num_steps, num = listed(kept.here, params, masks, steps), 0

@@ -11,7 +11,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from quorisk.kernels.compiled import LATE, load_words, packing
-from quorisk.kernels.model import LOST, UNFINISHED, Model, instance_words, smallest_params
+from quorisk.kernels.model import UNFINISHED, Model, instance_words, smallest_params
 from quorisk.kernels.states.by_address import address_of, calling
 from quorisk.kernels.states.odds import Odds, Steps, in_words, room_for_steps
 from quorisk.kernels.states.representatives import room_for
@@ -67,8 +67,8 @@ def successors(typing_context, address, place_in_memory, place, is_new, low, hig
 
 # A template, with names that are bound by `compiled_for`
 
-broken = cost = data_loss = effect_of = enabled = guards = like = listed = loaded = outcome = pack = LATE
-representative = state = weigh = words = LATE
+cost = effect_of = enabled = guards = judge = like = listed = loaded = pack = representative = LATE
+state = weigh = words = LATE
 
 
 def _successors(given_and_kept, place, is_new, low, high):
@@ -83,11 +83,7 @@ def _successors(given_and_kept, place, is_new, low, high):
     total, top = enabled(masks, odds)
     breaks, ends = 0, UNFINISHED
     if is_new:
-        breaks = broken(before, params)
-        if breaks & data_loss:
-            ends = LOST
-        elif total <= 0.0:
-            ends = outcome(before, params)
+        breaks, ends = judge(before, params, total)
     if ends != UNFINISHED:
         return 0, total, breaks, ends
     num, at = listed(kept.here, params, masks, steps), 0
