@@ -21,7 +21,7 @@ _NOTE = (
 )
 
 
-class JudgedDesigns(NamedTuple):
+class Judged(NamedTuple):
     """The designs of one file or one sweep, as they are judged."""
 
     designs: Sequence[Design]
@@ -34,9 +34,7 @@ class JudgedDesigns(NamedTuple):
         return verdict.chosen(list(self.designs), self.target)
 
 
-def comment(
-    after: JudgedDesigns, sentences: Sequence[str], before: JudgedDesigns | None = None, confidence: float = 0.95
-) -> str:
+def comment(after: Judged, sentences: Sequence[str], before: Judged | None = None, confidence: float = 0.95) -> str:
     """Returns a comment in Markdown: a heading, a table of five designs at most, and the rest in a fold.
 
     Args:
@@ -69,7 +67,7 @@ def change(before: Design, after: Design) -> str:
     return "fewer losses" if high < old_low else "more losses" if low > old_high else _SAME
 
 
-def _headline(after: JudgedDesigns, before: JudgedDesigns | None) -> str:
+def _headline(after: Judged, before: Judged | None) -> str:
     chosen = after.chosen()
     said = f"run {_plain(chosen)}" if chosen else "no design meets the targets"
     if before is None:
@@ -80,7 +78,7 @@ def _headline(after: JudgedDesigns, before: JudgedDesigns | None) -> str:
     return f"{said} (before: {_plain(was) if was else 'no design met the targets'})"
 
 
-def _shown(after: JudgedDesigns, old: dict[str, Design]) -> list[Design]:
+def _shown(after: Judged, old: dict[str, Design]) -> list[Design]:
     """The choice, then designs whose losses changed, then the safest."""
     chosen = after.chosen()
 
@@ -92,7 +90,7 @@ def _shown(after: JudgedDesigns, old: dict[str, Design]) -> list[Design]:
     return sorted(after.designs, key=order)[:_MOST_ROWS]
 
 
-def _row(design: Design, before: Design | None, after: JudgedDesigns, sweep: JudgedDesigns | None) -> list[str]:
+def _row(design: Design, before: Design | None, after: Judged, sweep: Judged | None) -> list[str]:
     name = f"**{design.settings}**" if design.settings == after.chosen() else design.settings
     target = design.verdict(after.target) if math.isfinite(after.target) or design.wanted() else ""
     cells = [name, _risk(design), _size(design), _stores(design), _p99(design), target]

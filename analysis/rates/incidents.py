@@ -21,7 +21,7 @@ from quorisk.analysis.rates.oddities import Oddities, Oddity, note
 from quorisk.analysis.rates.together import Loss
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.protocols import evidence
-from quorisk.kernels.protocols.evidence import EvidenceKind
+from quorisk.kernels.protocols.evidence import EventKind
 
 COLUMNS = ("kind", "node", "start", "end", "data_lost")
 NODE, REPAIR, OUTAGE = ("node", "drive"), "repair", "outage"
@@ -85,7 +85,7 @@ def counts_of_lists(paths: Iterable[Path], watched: Watched, oddities: Oddities)
     losses = [Loss(each.node, each.start_s, each.has_time, each.rack, each.batch) for each in lost]
     source = "a list of incidents"
     observed = list(
-        together.joint_loss_counts(losses, watched.nodes, watched.racks, watched.until_s - watched.since_s, source)
+        together.joint_losses(losses, watched.nodes, watched.racks, watched.until_s - watched.since_s, source)
     )
     if nodes or not found or watched.is_complete:
         observed += [
@@ -195,7 +195,7 @@ def _outages(incidents: Sequence[IncidentLine]) -> list[list[IncidentLine]]:
 
 
 def _in_time(
-    kind: EvidenceKind, lines: Sequence[IncidentLine | Loss], watched: Watched, number: float, source: str
+    kind: EventKind, lines: Sequence[IncidentLine | Loss], watched: Watched, number: float, source: str
 ) -> Observed:
     """Incidents in the time for which `number` nodes, or one cluster, were watched."""
     days = np.arange(day_of(watched.since_s), day_of(watched.until_s - 1e-6) + 1)
@@ -206,7 +206,7 @@ def _in_time(
     return Observed(kind, whole, source)
 
 
-def _durations(kind: EvidenceKind, incidents: Sequence[IncidentLine], source: str, part: float = 1.0) -> Observed:
+def _durations(kind: EventKind, incidents: Sequence[IncidentLine], source: str, part: float = 1.0) -> Observed:
     """Ends of incidents in the time that these lasted, or a part of it; one that is not over adds its time alone."""
     days = [day_of(each.start_s) for each in incidents]
     lasted = [part * (each.end_s - each.start_s) for each in incidents]

@@ -16,7 +16,7 @@ from quorisk.analysis.rates.observed import DAY_S, Observed, series
 from quorisk.analysis.rates.oddities import Oddities, Oddity, note
 from quorisk.analysis.rates.prometheus import Found, Samples
 from quorisk.kernels.protocols import evidence
-from quorisk.kernels.protocols.evidence import EvidenceKind
+from quorisk.kernels.protocols.evidence import EventKind
 
 NO_SWITCH = Oddity("samples of a switch that are neither 0 nor 1, as of an average", "left out")
 GAPS = Oddity("gaps in series, longer than a sample and a half", "not counted as time in which nothing happened")
@@ -37,7 +37,7 @@ class Metric(NamedTuple):
     name: str
     of: str
     """The exporter of the metric."""
-    kinds: tuple[EvidenceKind, ...]
+    kinds: tuple[EventKind, ...]
     how: str
     """Words on how it is counted."""
     tells: Callable[..., Iterator[Observed]]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from quorisk.analysis.statistics.known import Beta, Gamma
-from quorisk.kernels.protocols.evidence import DRIVE_FAILURES, EvidenceKind
+from quorisk.kernels.protocols.evidence import DRIVE_FAILURES, EventKind
 from quorisk.say.quantities import say_time
 
 DAY_S = 86_400
@@ -47,7 +47,7 @@ class Period(NamedTuple):
 class Observed(NamedTuple):
     """Counts of one kind."""
 
-    kind: EvidenceKind
+    kind: EventKind
     series: Series
     """Counts by day; the exposure is in trials if the kind's is, else in seconds."""
     source: str
@@ -76,7 +76,7 @@ class Observed(NamedTuple):
         return posterior(self.kind, self.events, self.exposure)
 
 
-def posterior(kind: EvidenceKind, events: int, exposure: float) -> Gamma | Beta:
+def posterior(kind: EventKind, events: int, exposure: float) -> Gamma | Beta:
     """Returns the posterior of a kind's rate, or of its probability, by its events in an exposure."""
     return (Beta if kind.in_trials else Gamma)(events, exposure)
 

@@ -60,9 +60,7 @@ def _ties(loss: Loss) -> Iterator[tuple[tuple[str, str], float]]:
         yield ("batch", loss.batch), _BATCH_S
 
 
-def joint_loss_counts(
-    losses: Sequence[Loss], nodes: float, racks: int, watched_s: float, source: str
-) -> Iterator[Observed]:
+def joint_losses(losses: Sequence[Loss], nodes: float, racks: int, watched_s: float, source: str) -> Iterator[Observed]:
     """Yields counts of losses of several nodes at once, if any node was lost: their share of all losses and, for racks
     (if their number is known) and other nodes apart, these events and the nodes lost of those that they could take."""
     if not losses:

@@ -77,7 +77,7 @@ def recommend_verb(
     from quorisk.analysis.decision.weigh import Weigher
     from quorisk.command import bars, show_comment, show_decision
     from quorisk.kernels.cores import num_cores
-    from quorisk.plots.comment import JudgedDesigns
+    from quorisk.plots.comment import Judged
 
     memory_bytes = explore.parse_memory(memory)
     with bars.status_with_designs() as (tell, known):
@@ -99,7 +99,7 @@ def recommend_verb(
         lambda: show_decision.print_recommendation(advice, experiment, more, details),
     )
     if markdown:
-        sweep = JudgedDesigns(advice.designs, advice.target)
+        sweep = Judged(advice.designs, advice.target)
         show_comment.write_comment(markdown, sweep, [*advice.words.flips, *advice.words.sentences])
     if fail_on_target and not advice.choice:
         raise typer.Exit(TARGET_MISSED)

@@ -8,7 +8,7 @@ from quorisk.analysis.decision import frames
 from quorisk.analysis.decision.advice import recommend
 from quorisk.analysis.decision.designs import measure_of, ranked_designs
 from quorisk.analysis.statistics.sequential import simultaneous
-from quorisk.plots.comment import JudgedDesigns, comment
+from quorisk.plots.comment import Judged, comment
 from quorisk.plots.ranking import ranking_figure
 from quorisk.plots.style import save
 from quorisk.say import choose, text
@@ -17,9 +17,9 @@ from quorisk.sparkjobs import files
 
 def write_comment(
     path: Path,
-    after: JudgedDesigns,
+    after: Judged,
     sentences: Sequence[str],
-    before: JudgedDesigns | None = None,
+    before: Judged | None = None,
     confidence: float = 0.95,
 ) -> None:
     """Writes the comment to `path`, and the picture beside it, under the same name with the ending .svg."""
@@ -38,7 +38,7 @@ def write_diff(path: Path, before: Path, after: Path, confidence: float) -> None
     surer = simultaneous(confidence, 2 * num)
     old, new = (choose.rows_of(frames.load_sweep(each, surer).frame, text.ANY_LOSS) for each in (before, after))
     sides = [
-        JudgedDesigns(ranked_designs(rows), float(rows["target"].iloc[0]) if "target" in rows else math.inf)
+        Judged(ranked_designs(rows), float(rows["target"].iloc[0]) if "target" in rows else math.inf)
         for rows in (old, new)
     ]
     write_comment(path, sides[1], recommend(new).sentences, sides[0], confidence)

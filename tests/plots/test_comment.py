@@ -1,14 +1,14 @@
 """Comments for pull requests, from made-up designs: what changed, in ten lines; names that run nothing."""
 
 from quorisk.analysis.decision.designs import ranked_designs
-from quorisk.plots.comment import JudgedDesigns, comment
+from quorisk.plots.comment import Judged, comment
 from quorisk.say import choose, text
 from tests.plots import tables
 
 
 def made(losses, target=0.1, **varied):
     given = tables.frame(losses, **varied or {"model__keys": range(len(losses))})
-    return JudgedDesigns(ranked_designs(choose.rows_of(given, text.ANY_LOSS)), target)
+    return Judged(ranked_designs(choose.rows_of(given, text.ANY_LOSS)), target)
 
 
 def test_a_choice_stands_first_and_the_table_has_five_designs_at_most():

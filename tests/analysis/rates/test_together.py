@@ -93,7 +93,7 @@ def test_a_share_that_was_made_is_found(beta):
         at = chance.uniform(0, 1e9)
         number = 2 if chance.random() < beta / (2 - beta) else 1  # so that beta of all losses are in pairs
         losses += [loss(str(len(losses) + i), at) for i in range(number)]
-    share = next(iter(together.joint_loss_counts(losses, 50, 0, 1e9, "")))
+    share = next(iter(together.joint_losses(losses, 50, 0, 1e9, "")))
     error = max(2 * np.sqrt(beta * (1 - beta) / 400), 0.01)
     assert share.events / share.exposure == pytest.approx(beta, abs=4 * error)
 
@@ -101,7 +101,7 @@ def test_a_share_that_was_made_is_found(beta):
 def test_how_many_pairs_chance_makes_is_told():
     chance = np.random.default_rng(5)
     losses = [loss(str(i), at) for i, at in enumerate(chance.uniform(0, 1e6, 400))]
-    said = next(iter(together.joint_loss_counts(losses, 50, 0, 1e6, ""))).source
+    said = next(iter(together.joint_losses(losses, 50, 0, 1e6, ""))).source
     expected = 400 * 399 * 60 / 1e6
     assert f"{expected:.2g} such pairs" in said
     pairs = sum(len(event) - 1 for event in together.losses_by_event(losses))
