@@ -36,7 +36,7 @@ def too_much(memory_bytes: int, instead: str = "ask for less") -> ConfigError:
     return ConfigError(f" {said}: this machine does not have that much memory; {instead}", "memory")
 
 
-def history_switches_off(experiment: Experiment) -> list[str]:
+def history_switches(experiment: Experiment) -> list[str]:
     """Returns the switches for history that the specification's own states lack and that the file does not set."""
     history = [p for p in experiment.model.parameters if p.history]
     return [p.name for p in history if f"{p.table}.{p.name}" not in experiment.given]
@@ -55,7 +55,7 @@ def explore(
     hold the beginning of the search.
     """
     model, point = experiment.model, only_point(experiment).point
-    values = dict(point.values) | dict.fromkeys(history_switches_off(experiment), False)
+    values = dict(point.values) | dict.fromkeys(history_switches(experiment), False)
     start = time.perf_counter()
     try:
         found = search.explore(model, model.make_params(values), memory_bytes, progress, max_depth)
@@ -74,6 +74,4 @@ def as_json(experiment: Experiment, found: Search, seconds: float) -> dict[str, 
     }
     kept = {k: v for k, v in found._asdict().items() if k not in ("breaking_states", "first_depth")}
     identity = {"protocol": experiment.protocol, "point_id": only_point(experiment).point_id}
-    return (
-        identity | kept | {"left_out": history_switches_off(experiment), "invariants": invariants, "seconds": seconds}
-    )
+    return identity | kept | {"left_out": history_switches(experiment), "invariants": invariants, "seconds": seconds}

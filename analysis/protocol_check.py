@@ -132,7 +132,7 @@ def _experiments(model: Model, cases: Cases) -> Iterator[Experiment]:
 
 def _replayed(model: Model, points: list[Point]) -> str:
     """Runs of compiled code once more in plain Python."""
-    for point in map(_cut, points):
+    for point in map(_cut_short, points):
         rows = numba_engine.record(model, pack(model, [point]), Job(0, 0, REPLAYED), seed=1)
         for run, row in enumerate(rows.tolist()):
             again = rerun(model, point, 1, run).record()
@@ -153,7 +153,7 @@ def _exact(model: Model, points: list[Point]) -> str:
         if parts.largest > absorption.MAX_COMPONENT:
             continue
         truth = answers.solve_chain(chain, parts, model, (), ())
-        packed = pack(model, [_cut(point)])
+        packed = pack(model, [_cut_short(point)])
         tally = named_tally(model, numba_engine.simulate(model, packed, [Job(0, 0, COUNTED)], seed=2)[0])
         for name, p in {DATA_LOSS: truth.outcomes["lost"], **truth.invariants}.items():
             losses = {DATA_LOSS: tally.outcomes["lost"], **tally.broken}[name]
@@ -193,5 +193,5 @@ def _unbounded(points: list[Point]) -> list[Point]:
     return [point._replace(horizon=float("inf"), max_steps=1 << 20) for point in points]
 
 
-def _cut(point: Point) -> Point:
+def _cut_short(point: Point) -> Point:
     return point._replace(max_steps=min(point.max_steps, LONGEST))

@@ -50,7 +50,7 @@ def budget_figure(frame: pd.DataFrame, losses_by_faults: pd.DataFrame | None = N
         parts = {each.settings: shares_by_faults(each, losses_by_faults) for each in shown}
     if not any(parts.values()):
         return None
-    left_out = choose.left_out_sentence(len(shown), len(found), "designs that lose most")
+    left_out = choose.left_out_note(len(shown), len(found), "designs that lose most")
     with quorisk_style():
         names, _ = _told_apart(parts)
         columns = legend_columns(names, _WIDTH_IN)

@@ -158,7 +158,5 @@ def caption(rows: pd.DataFrame, found: Sequence[Design]) -> str:
     if len(_named(found)) < len(found):
         said.append("Small and grey: a mechanism is off, a risky setting is on, or there is no room for a name.")
     num_shown = len(_named(found)) + len(_others(found))
-    left_out = choose.left_out_sentence(
-        num_shown, len(found), "designs that are named or the safest of the others"
-    ).strip()
+    left_out = choose.left_out_note(num_shown, len(found), "designs that are named or the safest of the others").strip()
     return " ".join(filter(None, [*said, text.scheduler(rows), left_out]))

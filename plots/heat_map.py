@@ -79,7 +79,7 @@ def heat_map_figure(
     abreast = last if 1 < last <= abreast else panel_columns(len(shown), abreast)
     num_rows = -(-len(shown) // abreast)
     num_shown = sum(len(_cells(choose.rows_with(rows, panel), rows, pair)) for panel in shown)
-    left_out = choose.left_out_sentence(num_shown, len(rows), "first points of the grid")
+    left_out = choose.left_out_note(num_shown, len(rows), "first points of the grid")
     title = f"{text.question(rows, invariant)}, by {text.name(pair[0])} and {text.name(pair[1])}"
     with quorisk_style():
         longest = max(len(text.value(value)) for value in _values(rows, pair[0], _MOST[0]))

@@ -29,7 +29,7 @@ def sizes_figure(curves: pd.DataFrame, looks: Mapping[str, Style]) -> Figure | N
     shown = curves[curves["design"].isin(names[:MOST_LINES]) & (curves["per_year"] > 0.0)]
     if not len(shown):
         return None
-    left_out = choose.left_out_sentence(min(len(names), MOST_LINES), len(names), "designs that lose least")
+    left_out = choose.left_out_note(min(len(names), MOST_LINES), len(names), "designs that lose least")
     with quorisk_style():
         figure, canvas = framed(title, said + left_out, _WIDTH_IN, _HEIGHT_IN)
         axes, named = canvas.subplots(), []

@@ -9,7 +9,7 @@ from quorisk.analysis.cluster.figures import ENDS
 from quorisk.analysis.decision.designs import Design, order_in_rank
 from quorisk.analysis.decision.doubt import Doubt
 from quorisk.analysis.decision.years import SUMMED, part_of
-from quorisk.analysis.statistics.yearly import Ends, ScenarioPart, incidents, lost_a_year
+from quorisk.analysis.statistics.yearly import Ends, YearPart, incidents, lost_a_year
 from quorisk.say import numbers
 
 _MOST_FIGURES = 4
@@ -82,7 +82,7 @@ def _case(point: dict[str, Any]) -> dict[str, Any]:
     return {"parts": [_part(row, incidents if cluster else lost_a_year) for row in parts], "cluster": cluster}
 
 
-def _part(row: dict[str, Any], in_year: Callable[[list[ScenarioPart]], Ends]) -> dict[str, Any]:
+def _part(row: dict[str, Any], in_year: Callable[[list[YearPart]], Ends]) -> dict[str, Any]:
     """Returns a scenario's contribution to the losses of a year; in a file without scenarios, of a run."""
     ends = in_year([part_of({"per_year": 1.0, **row})])
     known = {name: float(end) for name, end in zip(SUMMED, ends, strict=True)}

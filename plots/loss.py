@@ -39,10 +39,7 @@ def loss_figure(
     with quorisk_style():
         if not axis_keys:
             shown = choose.worst(rows, MOST_ROWS)
-            width_in, left_out = (
-                width_beside(choose.labels(shown, keys)),
-                choose.left_out_sentence(len(shown), len(rows)),
-            )
+            width_in, left_out = (width_beside(choose.labels(shown, keys)), choose.left_out_note(len(shown), len(rows)))
             figure, canvas = _framed(rows, width_in, 0.26 * len(shown) + 1.3, left_out)
             _dots(canvas.subplots(), rows, keys)
             return figure
@@ -100,7 +97,7 @@ def _panels(rows: pd.DataFrame, axis_keys: Sequence[str], keys: Sequence[str], h
     configurations = text.configurations(rows, line_keys)[:MOST_LINES]
     looks, num_all, rows = Looks(rows), len(rows), _thinned(rows, axis_keys[0])
     num_shown = sum(len(choose.rows_with(rows, panel | line)) for panel in panels for line in configurations)
-    left_out = choose.left_out_sentence(num_shown, num_all, "points that there is room for")
+    left_out = choose.left_out_note(num_shown, num_all, "points that there is room for")
     abreast = len(text.configurations(rows, panel_keys[-1:]))
     num_columns = abreast if 1 < abreast <= 3 else panel_columns(len(panels), 3)
     num_rows = -(-len(panels) // num_columns)

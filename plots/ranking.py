@@ -55,7 +55,7 @@ def ranking_figure(
     shown = _shown(found, target)
     if not any(each.worst["high"] > 0.0 for each in shown):
         return None
-    left_out = choose.left_out_sentence(len(shown), len(found), "the choice and the safest of the other designs")
+    left_out = choose.left_out_note(len(shown), len(found), "the choice and the safest of the other designs")
     height_in = max(_SHORTEST_IN, _AROUND_IN + _ROW_IN * len(shown))
     with quorisk_style():
         figure, canvas = framed(_TITLE, f"{_HOW} {caption}{left_out}", _WIDTH_IN, height_in)

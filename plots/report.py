@@ -326,7 +326,7 @@ def _results(frame: pd.DataFrame) -> dict[str, Any]:
         "data_loss": [name for name in frame["invariant"][frame["data_loss"]].unique() if name != text.ANY_LOSS],
         "outcomes": [name for name in tables.OUTCOMES if name == "unfinished" or points[name].any()],
         "lines": lines,
-        "left_out": choose.left_out_sentence(len(lines), len(points)),
+        "left_out": choose.left_out_note(len(lines), len(points)),
     }
 
 

@@ -25,7 +25,7 @@ from quorisk.analysis.rates.answer import RatesAnswer
 from quorisk.analysis.rates.sensitivity import Sensitivity
 from quorisk.analysis.statistics import yearly
 from quorisk.analysis.traces import formats, json_file
-from quorisk.analysis.traces.find import CounterexampleFound
+from quorisk.analysis.traces.find import FoundTrace
 from quorisk.analysis.traces.trace import Replayed, replay_in_words
 from quorisk.command import show, show_cluster, show_compare, show_decision, show_rates, show_sensitivity, show_year
 from quorisk.kernels.states.search import Search
@@ -162,7 +162,7 @@ class Explored(NamedTuple):
         return exploring.as_json(*self)
 
     def _repr_html_(self) -> str:
-        left_out = exploring.history_switches_off(self.experiment)
+        left_out = exploring.history_switches(self.experiment)
         return html(lambda console: show.print_search(self.found, self.seconds, left_out, console))
 
 
@@ -187,7 +187,7 @@ class Recommended(NamedTuple):
         return f"<{type(self).__name__}: {self.found.words.headline}>"
 
     def _repr_html_(self) -> str:
-        return html(lambda console: show_decision.print_recommendation(self.found, self.experiment, out=console))
+        return html(lambda console: show_decision.print_advice(self.found, self.experiment, out=console))
 
 
 def _design(design: dict[str, Any]) -> dict[str, Any]:
@@ -243,7 +243,7 @@ class Comparison(comparing.Result):
         return html(lambda console: show_compare.print_comparison(self, console))
 
 
-class Counterexample(CounterexampleFound):
+class Counterexample(FoundTrace):
     """A trace on which an invariant breaks; notebooks show it as a sequence diagram."""
 
     def text(self, form: str = "words") -> str:

@@ -266,7 +266,7 @@ def trace(
     which = f"{run[0]}:{run[1]}" if run else None
     saved = Path(replay) if replay else None
     with bars.status() as tell:
-        return Counterexample(*find.asked_for(experiment, invariant, which, saved, most, tell))
+        return Counterexample(*find.requested_trace(experiment, invariant, which, saved, most, tell))
 
 
 def sweep(

@@ -30,7 +30,7 @@ def succeeded(rows: Any) -> Any:
     return rows["completed"] + rows["horizon"]
 
 
-def left_out_sentence(num_shown: int, num_all: int, which: str = "configurations whose intervals reach highest") -> str:
+def left_out_note(num_shown: int, num_all: int, which: str = "configurations whose intervals reach highest") -> str:
     """Returns a sentence for a caption, led by a space; empty if all are shown."""
     return f" Shown: the {which}, {num_shown:,} of {num_all:,}; {FULL_TABLE}." if num_shown < num_all else ""
 

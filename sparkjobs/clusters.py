@@ -35,7 +35,7 @@ from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.placed import Placed
 from quorisk.analysis.results import provenance, sealed, sweeps
 from quorisk.kernels.cluster.setting import Cluster
-from quorisk.kernels.cluster.years import simulate_years
+from quorisk.kernels.cluster.years import draw_years
 from quorisk.kernels.compiled import once
 from quorisk.kernels.cores import num_cores
 from quorisk.kernels.engines.job import Job
@@ -78,8 +78,8 @@ class Worker(NamedTuple):
         if not piece.num_years:
             return ClusterDone(piece, solved(of, self.effort), None)
         cluster, seed = cluster_of(of), self.effort.seed
-        once("cluster", "years", lambda: simulate_years(cluster, 0, 1, seed))
-        tally = simulate_years(cluster, piece.first_year, piece.num_years, seed)
+        once("cluster", "years", lambda: draw_years(cluster, 0, 1, seed))
+        tally = draw_years(cluster, piece.first_year, piece.num_years, seed)
         return ClusterDone(piece, None, rows.row_of_years(cluster, seed, piece.first_year, tally))
 
 
@@ -251,11 +251,11 @@ def _cut(wanted: Sequence[ClusterPiece], worker: Worker, cores: int) -> list[Clu
 
 def _year_s(cluster: Cluster, effort: Effort) -> float:
     """Returns the seconds that a year takes on one core, by timing some years."""
-    simulate_years(cluster, effort.first_year, 1, effort.seed)
+    draw_years(cluster, effort.first_year, 1, effort.seed)
     tried = _FIRST_PILOT
     while True:
         start = time.perf_counter()
-        simulate_years(cluster, effort.first_year, tried, effort.seed)
+        draw_years(cluster, effort.first_year, tried, effort.seed)
         took_s = time.perf_counter() - start
         if took_s > _PILOT_S or tried >= effort.years:
             return took_s / tried

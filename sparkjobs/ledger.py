@@ -33,7 +33,7 @@ SPENT = "budget"
 """Reason to stop: the point has made all its runs, though its interval is wider than `run.precision`."""
 
 
-class LedgerCounts(NamedTuple):
+class RowCounts(NamedTuple):
     """Sums of a row, or of rows that follow on each other."""
 
     num_runs: int = 0
@@ -60,15 +60,15 @@ class _Runs:
     """Runs that are there without a gap, counted from the first, and those further on."""
 
     def __init__(self) -> None:
-        self.sums = LedgerCounts()
-        self.further: dict[int, LedgerCounts] = {}
+        self.sums = RowCounts()
+        self.further: dict[int, RowCounts] = {}
         """Rows beyond a gap, by first run."""
 
     def take(self) -> bool:
         """Adds the row that follows; returns False if it is not there."""
         row = self.further.pop(self.sums.num_runs, None)
         if row:
-            self.sums = LedgerCounts(*map(sum, zip(self.sums, row, strict=True)))
+            self.sums = RowCounts(*map(sum, zip(self.sums, row, strict=True)))
         return row is not None
 
     def holes(self, within: range) -> Iterator[range]:
@@ -126,7 +126,7 @@ class Ledger:
         self._points = [_Point(run.runs) for _ in range(num_points)]
         self.num_stopped = 0
 
-    def add(self, point: int, first_run: int, row: LedgerCounts) -> None:
+    def add(self, point: int, first_run: int, row: RowCounts) -> None:
         """Takes note of a row of runs from the beginning."""
         self._points[point].counted.further[first_run - self._run.first_run] = row
         self._go_on(point)
@@ -154,9 +154,7 @@ class Ledger:
             if here.head:
                 here.most_runs = heads.wanted_runs(head, self._run, self._enough[point])
             for part in head["runs"]:  # one, in what tasks leave
-                row = LedgerCounts(
-                    part["num_runs"], heads.runs_broken(head, self._run.precision_of), head["unfinished"]
-                )
+                row = RowCounts(part["num_runs"], heads.runs_broken(head, self._run.precision_of), head["unfinished"])
                 here.tail.further[part["first_run"] - self._run.first_run] = row
         if wanted:
             here.heads = []

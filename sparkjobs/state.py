@@ -18,7 +18,7 @@ from quorisk.kernels.engines.tally import named_tally
 from quorisk.kernels.errors import ConfigError, RunError
 from quorisk.kernels.model import OUTCOMES
 from quorisk.sparkjobs import folder
-from quorisk.sparkjobs.ledger import Ledger, LedgerCounts, PointEnd
+from quorisk.sparkjobs.ledger import Ledger, PointEnd, RowCounts
 from quorisk.sparkjobs.run import Done
 
 HEADS_PART = 0.25
@@ -66,7 +66,7 @@ class SweepState:
             self.ledger.solve(point, row["head"])
             return
         broken = {each["name"]: each["broken"] for each in row["invariants"]}
-        found = LedgerCounts(row["num_runs"], *judged(row, broken, self._experiment.run), int(row["steps"]))
+        found = RowCounts(row["num_runs"], *judged(row, broken, self._experiment.run), int(row["steps"]))
         self.ledger.add(point, row["first_run"], found)
 
     def take(self, done: Sequence[Done]) -> None:

@@ -13,7 +13,7 @@ from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.placed import Placed
 from quorisk.analysis.experiment.scenarios import Scenario
 from quorisk.kernels.cluster.setting import Cluster, Thin
-from quorisk.kernels.cluster.years import YearsTally, simulate_years
+from quorisk.kernels.cluster.years import YearTally, draw_years
 from quorisk.kernels.errors import ConfigError
 from quorisk.say.numbers import plain
 from quorisk.say.quantities import YEAR_S
@@ -126,9 +126,7 @@ def answer(placed: Placed, effort: Effort, progress: Callable[[int], None] | Non
     """
     found, drawn = solved(placed, effort), None
     if wants_years(found, effort):
-        drawn = simulate_years(
-            cluster_of(placed), effort.first_year, effort.years, effort.seed, effort.threads, progress
-        )
+        drawn = draw_years(cluster_of(placed), effort.first_year, effort.years, effort.seed, effort.threads, progress)
     return from_losses(placed, effort, found, drawn)
 
 
@@ -150,7 +148,7 @@ def wants_years(found: Losses | None, effort: Effort) -> bool:
     return found is None or (effort.method == "auto" and _is_open(found))
 
 
-def from_losses(placed: Placed, effort: Effort, found: Losses | None, drawn: YearsTally | None) -> ClusterAnswer:
+def from_losses(placed: Placed, effort: Effort, found: Losses | None, drawn: YearTally | None) -> ClusterAnswer:
     """Returns the answer about a design from its losses `found` by strata and the years `drawn`.
 
     Raises ValueError if both are None.
@@ -178,7 +176,7 @@ def availability_of(placed: Placed) -> Availability:
     return availability(placed.cluster, restarts, placed.ack_quorum, Writers(needs, *waits) if needs else None)
 
 
-def _of_copies(placed: Placed, effort: Effort, found: Losses | None, drawn: YearsTally | None) -> Losses:
+def _of_copies(placed: Placed, effort: Effort, found: Losses | None, drawn: YearTally | None) -> Losses:
     """Losses of copies, from strata and drawn years together."""
     if drawn:
         seen = losses_of_years(cluster_of(placed), drawn, effort.confidence)
@@ -195,7 +193,7 @@ def _calm(placed: Placed, effort: Effort, tails: Tails) -> Losses:
     found = solved(calm, effort)
     if wants_years(found, effort):
         years = min(effort.years, Effort().years)
-        drawn = simulate_years(cluster_of(calm), effort.first_year, years, effort.seed, effort.threads)
+        drawn = draw_years(cluster_of(calm), effort.first_year, years, effort.seed, effort.threads)
     return _of_copies(calm, effort, found, drawn)
 
 

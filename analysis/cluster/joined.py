@@ -54,10 +54,9 @@ def worst_clusters(experiment: Experiment, precision: float = PRECISION) -> dict
     found = defaultdict[Key, list[Placed]](list)
     for placed in placed_designs(experiment):
         found[placed.design].append(placed)
-    several = [each for every in found.values() for each in every if len(every) > 1]
-    effort = quick_effort(experiment, precision)
-    answers = zip(several, side_by_side(partial(answer_of, effort=effort), several, effort.threads), strict=True)
-    high = {id(placed): answer.losses.p_any.high for placed, answer in answers}
+    several = {id(each): each for every in found.values() for each in every if len(every) > 1}
+    answers = _computed(several, answer_of, quick_effort(experiment, precision))
+    high = {place: answer.losses.p_any.high for place, answer in answers.items()}
     return {design: max(every, key=lambda each: high.get(id(each), 0.0)) for design, every in found.items()}
 
 
@@ -92,7 +91,7 @@ def p_any_of(placed: Placed, effort: Effort) -> YearFigure:
     )
 
 
-def _told(found: Mapping[K, Placed], tell: Callable[..., T], effort: Effort) -> dict[K, T]:
+def _computed(found: Mapping[K, Placed], tell: Callable[..., T], effort: Effort) -> dict[K, T]:
     """Results of `tell` for each design on its cluster with this effort, computed side by side."""
     return dict(zip(found, side_by_side(partial(tell, effort=effort), found.values(), effort.threads), strict=True))
 
@@ -112,7 +111,7 @@ def with_cluster(frame: "pd.DataFrame", experiment: Experiment, precision: float
     if not set(frame["point_id"]) <= set(design_of):
         return frame  # merged from other sweeps, whose clusters may be others
     effort, found = quick_effort(experiment, precision), worst_clusters(experiment, precision)
-    told = {design: cluster_columns(each) for design, each in _told(found, answer_of, effort).items()}
+    told = {design: cluster_columns(each) for design, each in _computed(found, answer_of, effort).items()}
     rows = [told[design_of[point_id]] for point_id in frame["point_id"]]
     names = dict.fromkeys(name for row in rows for name in row)
     frame = frame.assign(**{name: [row.get(name, 0.0) for row in rows] for name in names})
@@ -132,10 +131,10 @@ def with_p_any(
         return frame
     effort, worst = quick_effort(experiment, precision), worst_clusters(experiment, precision)
     found = {design_of[point_id]: worst[design_of[point_id]] for point_id in frame["point_id"]}
-    told = _told(found, p_any_of, effort._replace(precision=COARSE))
+    told = _computed(found, p_any_of, effort._replace(precision=COARSE))
     left = {design: found[design] for design, p_any in told.items() if p_any.low <= target}
     if len(left) > 1 or any(told[design].high > COARSE * target for design in left):
-        told |= _told(left, p_any_of, effort)
+        told |= _computed(left, p_any_of, effort)
     figures = [told[design_of[point_id]] for point_id in frame["point_id"]]
     return frame.assign(**{f"any_loss{end}": [each[i] for each in figures] for i, end in enumerate(ENDS)})
 
@@ -148,8 +147,10 @@ def with_placements(frame: "pd.DataFrame", experiment: Experiment) -> "pd.DataFr
     if is_alone or "any_loss" not in frame or PLACEMENT in experiment.varied:
         return frame
     design_of, found = {point.point_id: point.design for point in experiment.points}, worst_clusters(experiment)
-    there = {(key, name): other for key, each in found.items() for name in PLACEMENTS if (other := _with(each, name))}
-    told = _told(there, p_any_of, quick_effort(experiment, PLACED_PRECISION))
+    there = {
+        (key, name): other for key, each in found.items() for name in PLACEMENTS if (other := _placed_as(each, name))
+    }
+    told = _computed(there, p_any_of, quick_effort(experiment, PLACED_PRECISION))
     of = [design_of[point_id] for point_id in frame["point_id"]]
     columns = {
         f"{PLACED}{name}{end}": [told[each, name][i] if (each, name) in told else math.nan for each in of]
@@ -159,7 +160,7 @@ def with_placements(frame: "pd.DataFrame", experiment: Experiment) -> "pd.DataFr
     return frame.assign(placement=[found[each].cluster.placement for each in of], **columns)
 
 
-def _with(placed: Placed, placement: str) -> Placed | None:
+def _placed_as(placed: Placed, placement: str) -> Placed | None:
     """A design with another placement; None if it does not fit there, or its losses cannot be computed."""
     assert placed.source is not None
     protocol, values, is_physical, _ = placed.source
@@ -187,7 +188,7 @@ def enough_of(experiment: Experiment, found: Mapping[str, Mapping[str, float]]) 
     if not experiment.scenarios:
         return {}
     clusters = worst_clusters(experiment) if experiment.clusters else {}
-    answers = _told(clusters, answer_of, quick_effort(experiment))
+    answers = _computed(clusters, answer_of, quick_effort(experiment))
     widths, happening = dict[str, float](), events_by_point(experiment)
     for design, points in by_design(experiment.points).items():
         weighed = [each for each in points if not is_replaced(experiment, each.scenario)]

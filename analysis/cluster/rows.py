@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from quorisk.kernels.cluster.setting import VERSION, Cluster, Event, Thin
-from quorisk.kernels.cluster.years import YearsTally, no_years
+from quorisk.kernels.cluster.years import YearTally, no_years
 from quorisk.kernels.errors import ResultError
 
 _BIN = pa.struct({"what": pa.int64(), "bin": pa.int64(), "weight": pa.int64(), "largest": pa.float64()})
@@ -49,7 +49,7 @@ def cluster_id(parameters: str, version: int = VERSION) -> str:
     return hashlib.sha256(f'{{"parameters":{parameters},"version":{version}}}'.encode()).hexdigest()
 
 
-def row_of_years(cluster: Cluster, seed: int, first_year: int, tally: YearsTally) -> dict[str, Any]:
+def row_of_years(cluster: Cluster, seed: int, first_year: int, tally: YearTally) -> dict[str, Any]:
     """Returns the row of a tally of the years from first_year on."""
     parameters = canonical_cluster(cluster)
     sizes = [
@@ -68,7 +68,7 @@ def row_of_years(cluster: Cluster, seed: int, first_year: int, tally: YearsTally
     }
 
 
-def tally_of_row(one: Mapping[str, Any]) -> YearsTally:
+def tally_of_row(one: Mapping[str, Any]) -> YearTally:
     """Returns the tally that a row holds. Raises ResultError if it contradicts itself."""
     if cluster_id(one["parameters"], one["version"]) != one["cluster_id"]:
         raise ResultError("cluster_id is not that of the parameters")

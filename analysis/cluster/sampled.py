@@ -5,12 +5,12 @@ from quorisk.analysis.cluster.sizes import at_least, of_both, units_of
 from quorisk.analysis.statistics.intervals import bernstein, sum_of_few
 from quorisk.kernels.cluster.setting import Cluster
 from quorisk.kernels.cluster.sizes import IN_ENTRIES
-from quorisk.kernels.cluster.years import ANY, BY_CAUSE, ENTRIES, INCIDENTS, UNIT, WEIGHT_UNIT, YearsTally
+from quorisk.kernels.cluster.years import ANY, BY_CAUSE, ENTRIES, INCIDENTS, UNIT, WEIGHT_UNIT, YearTally
 
 METHOD = "sampled years"
 
 
-def losses_of_years(cluster: Cluster, tally: YearsTally, confidence: float) -> Losses:
+def losses_of_years(cluster: Cluster, tally: YearTally, confidence: float) -> Losses:
     """Returns the losses that years add up to. The interval of P(any) holds whatever its distribution; those of the
     means of incidents and entries take the largest that was drawn for the largest there is, and where nothing was lost
     what P(any) allows."""
@@ -42,7 +42,7 @@ def losses_of_years(cluster: Cluster, tally: YearsTally, confidence: float) -> L
 
 
 def _mean(
-    tally: YearsTally, sums: list[float], what: int, confidence: float, unseen: float, most: float = 1.0
+    tally: YearTally, sums: list[float], what: int, confidence: float, unseen: float, most: float = 1.0
 ) -> YearFigure:
     """Mean a year with its interval; `most` is the most that an event adds, `unseen` the upper end if none was seen."""
     mean = tally.mean(what)

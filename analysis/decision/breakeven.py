@@ -62,7 +62,7 @@ class BreakEvenSearch(NamedTuple):
     def _flips(self, lever: Lever, found: Flip) -> str:
         side = "up" if found.beyond > lever.value else "down"
         there, still = found.instead or NONE, f"still {self.chosen}" if self.chosen else NONE
-        name, now = lever.name + ("" if lever.own[1] == PER_YEAR else " at"), f"{side} from {lever.said(lever.value)}"
+        name, now = lever.name + ("" if lever.own_key == PER_YEAR else " at"), f"{side} from {lever.said(lever.value)}"
         return f"{FLIP}{name} {lever.said(found.beyond)} ({now}): {there}; with {lever.said(found.before)}, {still}."
 
 
@@ -90,8 +90,8 @@ def find_break_even(
     target = float(rows["target"].iloc[0])
     off = [lever for lever in tried if is_off(experiment, lever)]
     tried = [lever for lever in tried if lever not in off]
-    on = {lever.own[1] for lever in levers(experiment) if not is_off(experiment, lever)}
-    off = [lever for lever in off if lever.own[1] not in on]  # else some scenario has a figure of its own that counts
+    on = {lever.own_key for lever in levers(experiment) if not is_off(experiment, lever)}
+    off = [lever for lever in off if lever.own_key not in on]  # else some scenario has a figure of its own that counts
     weigher.deadline = time.monotonic() + within_s
     weighed = can_be_chosen(ranked_designs(rows))
     pace = Pace(1)
@@ -112,10 +112,10 @@ def find_break_even(
         narrow = _NARROW_BY_RUNS if weigher.num_estimated else NARROW
         pace = Pace(0, math.ceil(math.log2(math.log(MOST) / math.log(narrow))))
         for number, lever in enumerate(tried, 1):
-            pace.left = 2 * sum(each.own[1] != PER_YEAR for each in tried[number - 1 :])  # the others take no time
+            pace.left = 2 * sum(each.own_key != PER_YEAR for each in tried[number - 1 :])  # the others take no time
             weigher.say(f"break-even of {lever.key} ({number} of {len(tried)}): ", pace)
             with suppress(RateError):
-                apart = NARROW if lever.own[1] == PER_YEAR else narrow
+                apart = NARROW if lever.own_key == PER_YEAR else narrow
                 found += [(lever, each) for each in break_even(experiment, lever, choose, chosen, apart)]
                 done.append(lever)
     untried = [each for each in tried if each not in done]

@@ -24,7 +24,7 @@ from quorisk.analysis.experiment.placed import COUNTS, Placed, as_override, is_k
 from quorisk.analysis.rates import sensitivity
 from quorisk.analysis.rates.sensitivity import Sensitivity
 from quorisk.analysis.statistics import yearly
-from quorisk.analysis.statistics.yearly import ScenarioPart
+from quorisk.analysis.statistics.yearly import YearPart
 from quorisk.kernels.cores import num_cores, side_by_side
 from quorisk.kernels.errors import ConfigError
 from quorisk.say.plain import plain_data
@@ -129,13 +129,13 @@ def _on_one_cluster(experiment: Experiment) -> Experiment:
     return experiment.changed(*(f"{key}={as_override(key, value)}" for key, value in placed.varied.items()))
 
 
-def _year(part: ScenarioPart) -> _Sums:
+def _year(part: YearPart) -> _Sums:
     """The losses of a scenario in a year."""
     often = yearly.incidents([part]).value
     return _Sums(often, often, yearly.lost_a_year([part]).value)
 
 
-def _slope(part: ScenarioPart, **fields: float) -> _Sums:
+def _slope(part: YearPart, **fields: float) -> _Sums:
     """The derivative of a scenario's losses by the logarithm of a figure on which fields of `part` depend with these
     powers."""
     up, down = (
@@ -146,7 +146,7 @@ def _slope(part: ScenarioPart, **fields: float) -> _Sums:
 
 
 def _of_scenario(
-    experiment: Experiment, name: str, found: Sensitivity, part: ScenarioPart, loses_little: bool
+    experiment: Experiment, name: str, found: Sensitivity, part: YearPart, loses_little: bool
 ) -> Sequence[tuple[str, float, _Sums | None]]:
     """A scenario's figures: key, value, and the derivative of its losses by the figure's logarithm. What is not known
     of a scenario that loses little counts as 0."""
@@ -174,7 +174,7 @@ class _Way(NamedTuple):
 
 
 def _of_cluster(
-    experiment: Experiment, found: Mapping[str, Sensitivity], parts: Mapping[str, ScenarioPart], little: Container[str]
+    experiment: Experiment, found: Mapping[str, Sensitivity], parts: Mapping[str, YearPart], little: Container[str]
 ) -> Iterator[tuple[str, float, _Sums | None]]:
     """Figures on which a cluster depends: key, value, and the derivative by its logarithm of the losses there and in
     scenarios that take the figure from there; None if years have to be drawn, which show no such difference. Of
@@ -233,7 +233,7 @@ def _lost(
     way: _Way,
     here: _Way,
     found: Mapping[str, Sensitivity],
-    parts: Mapping[str, ScenarioPart],
+    parts: Mapping[str, YearPart],
     little: Container[str],
 ) -> _Sums | None:
     """The losses of a year under another value of a figure; None if they are not known of a scenario that loses more

@@ -45,6 +45,11 @@ class Lever(NamedTuple):
         return scenario, key
 
     @property
+    def own_key(self) -> str:
+        """The key, without its scenario."""
+        return self.own[1]
+
+    @property
     def of_cluster(self) -> bool:
         """Whether it is one of [cluster]."""
         return is_key(self.key)
@@ -64,14 +69,14 @@ class Lever(NamedTuple):
         are 1 at the most. Runs use the value as it is shown."""
         if factor == 1:
             return value
-        if self.own[1].startswith("rates.") and self.is_physical:
+        if self.own_key.startswith("rates.") and self.is_physical:
             return float(units.read_rate(self.said(factor * value).replace(",", "")))
         value = float(f"{factor * value:.3g}")
-        return min(value, 1.0) if self.own[1].startswith(FAULTS) or ".p_" in self.key else value
+        return min(value, 1.0) if self.own_key.startswith(FAULTS) or ".p_" in self.key else value
 
     def said(self, value: float) -> str:
         """Returns a value of the figure, for people."""
-        key = self.own[1]
+        key = self.own_key
         if key.rpartition(".")[2] in (PER_YEAR, "node_loss", "disk_loss"):
             return f"{numbers.plain(value)} times a year"
         if key in ("cluster.detection_delay", "cluster.repair_time"):
@@ -121,7 +126,7 @@ def levers(experiment: Experiment) -> list[Lever]:
                 name = f"scenarios.{scenario}.{key}" if scenario else key
                 rest.append(Lever(name, max(values), physical, _written(experiment, scenario, key)))
     faults = {LIFETIME, *p_lost, *(f"rates.{action.name}" for action in experiment.model.actions if action.fault)}
-    rest.sort(key=lambda lever: (lever.own[1] not in faults, lever.value ** (-1 if lever.own[1] == LIFETIME else 1)))
+    rest.sort(key=lambda lever: (lever.own_key not in faults, lever.value ** (-1 if lever.own_key == LIFETIME else 1)))
     return [lever for lever in [*found, *of_cluster, *at_risk] if lever.value > 0] + rest
 
 
@@ -160,7 +165,7 @@ def untold(experiment: Experiment) -> list[Lever]:
     found = levers(experiment)
     if experiment.clusters:
         return [lever for lever in found if lever.of_cluster or lever.is_at_risk]
-    return [lever for lever in found if lever.own[1] != PER_YEAR]
+    return [lever for lever in found if lever.own_key != PER_YEAR]
 
 
 def _written(experiment: Experiment, scenario: str, key: str) -> str:

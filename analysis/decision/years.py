@@ -7,16 +7,7 @@ from typing import Any
 import pandas as pd
 
 from quorisk.analysis.cluster.figures import COLUMNS, ENDS
-from quorisk.analysis.statistics.yearly import (
-    FATES,
-    NOTHING,
-    Ends,
-    ScenarioPart,
-    incidents,
-    is_open,
-    lost_a_year,
-    p_any,
-)
+from quorisk.analysis.statistics.yearly import FATES, NOTHING, Ends, YearPart, incidents, is_open, lost_a_year, p_any
 from quorisk.say import text
 
 COUNTED = ("losses", "hidden", "runs", "messages", "steps", "completed", "horizon", "stuck")
@@ -28,9 +19,9 @@ _WHOLE = ("kafka", "kraft")
 Others follow an entry."""
 
 
-def part_of(row: Mapping[str, Any]) -> ScenarioPart:
+def part_of(row: Mapping[str, Any]) -> YearPart:
     """Returns the contribution to a year of the scenario of a frame's row."""
-    return ScenarioPart(row["per_year"], row["p"], row["low"], row["high"], row.get("hits", 1.0), row.get("fates", ""))
+    return YearPart(row["per_year"], row["p"], row["low"], row["high"], row.get("hits", 1.0), row.get("fates", ""))
 
 
 def year_of_scenarios(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from quorisk.analysis.estimate.estimate import Amount, only_point
 from quorisk.analysis.estimate.method import PILOT_RUNS
-from quorisk.analysis.estimate.records import runs_that_lose
+from quorisk.analysis.estimate.records import runs_losing
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.kernels.engines.rerun import rerun
 
@@ -28,7 +28,7 @@ def records_if_any(experiment: Experiment) -> Amount | None:
     model, point, run = experiment.model, only_point(experiment).point, experiment.run
     if not (model.lost_records and point.values["continuous_writes"]):
         return None
-    runs, _ = runs_that_lose(
+    runs, _ = runs_losing(
         model, point, run.seed, range(run.first_run, run.first_run + min(run.runs, PILOT_RUNS)), MOST_RUNS
     )
     if len(runs) < 2:

@@ -23,9 +23,7 @@ _TOGETHER = 1 << 14
 """Most runs of a job."""
 
 
-def runs_that_lose(
-    model: Model, point: Point, seed: int, runs: range, enough: int = MOST_RUNS
-) -> tuple[list[int], int]:
+def runs_losing(model: Model, point: Point, seed: int, runs: range, enough: int = MOST_RUNS) -> tuple[list[int], int]:
     """Returns those of these runs that lose data, and how many are cut off, up to where `enough` of them do."""
     engine, packed = registry.choose("numba"), pack(model, [point])
     found, hidden = list[int](), 0

@@ -333,11 +333,7 @@ def _check_ledgers(mine: Mapping[str, Any], entries: float, per_ledger: float, w
 
 def _repair_s(mine: Mapping[str, Any], node_bytes: float) -> float:
     """The time in which all copying nodes restore one node's data. Raises ConfigError if it is unknown."""
-    if (
-        not mine["node_loss"]
-        and not mine["disk_loss"]
-        and not any(mine[key] for key in mine if key.endswith(".per_year"))
-    ):
+    if not any(mine[key] for key in ("node_loss", "disk_loss", *(key for key in mine if key.endswith(".per_year")))):
         return 0.0
     workers = (mine["repair_workers"] or mine["nodes"]) * mine["worker_repair_bandwidth"]
     limits = [mine["nodes"] * mine["repair_bandwidth"], mine["cluster_repair_bandwidth"], workers]

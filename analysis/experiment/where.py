@@ -12,13 +12,8 @@ from typing import Any, NamedTuple
 from quorisk.analysis.experiment.keys import INTERVAL, Key, Kind, as_toml, find_key, toml_value
 from quorisk.kernels.errors import ConfigError
 
-_ORDER: Mapping[str, Callable[[Any, Any], bool]] = {
-    "<=": operator.le,
-    ">=": operator.ge,
-    "<": operator.lt,
-    ">": operator.gt,
-}
-_OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {"==": operator.eq, "!=": operator.ne, **_ORDER}
+_ORDER: Mapping[str, Callable[..., bool]] = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}
+_OPERATORS: Mapping[str, Callable[..., bool]] = {"==": operator.eq, "!=": operator.ne, **_ORDER}
 _GRAMMAR = re.compile(r"\s*([A-Za-z_][\w.]*)\s*(<=|>=|==|!=|<|>)\s*(\S.*?)\s*")
 _OFFSET = re.compile(r"([A-Za-z_][\w.]*)\s*([+-])\s*(\d{1,9})")
 _NAME = re.compile(r"(?!(?:true|false|inf|nan)$)[A-Za-z_][\w.]*")

@@ -71,7 +71,7 @@ def draw_named(names: tuple[str, ...], num_draws: int, seed: int = SEED) -> Draw
     return Draws(names, np.clip(drawn, 2.0**-32, 1 - 2.0**-32))
 
 
-def rows_by_draw(values: Mapping[str, np.ndarray]) -> Iterator[dict[str, float]]:
+def by_draw(values: Mapping[str, np.ndarray]) -> Iterator[dict[str, float]]:
     """Yields drawn values draw by draw."""
     for row in zip(*(each.tolist() for each in values.values()), strict=True):
         yield dict(zip(values, row, strict=True))

@@ -15,7 +15,7 @@ from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.grid import GridPoint, TooLarge, by_design
 from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.analysis.rates import elasticities
-from quorisk.analysis.rates.draws import PER_YEAR, draw_unknowns, rows_by_draw, unknowns, with_values
+from quorisk.analysis.rates.draws import PER_YEAR, by_draw, draw_unknowns, unknowns, with_values
 from quorisk.analysis.rates.sensitivity import Weighed, weigh
 from quorisk.analysis.statistics.uncertainty import (
     LEVELS,
@@ -154,9 +154,7 @@ def _part(
     drawn = draws.values(mine)
     num = len(draws.levels)
     at_most = max(_NUM_CHECKED, num if num * len(moves.action) <= _MOST_STEPS else 0)
-    solved = _solved(
-        experiment, point, moves, [row for row, _ in zip(rows_by_draw(drawn), range(at_most), strict=False)]
-    )
+    solved = _solved(experiment, point, moves, [row for row, _ in zip(by_draw(drawn), range(at_most), strict=False)])
     if not mine:
         solved = np.tile([weighed.solved.lost, weighed.solved.leaves], (num, 1))
     values = np.full(num, weighed.solved.lost)
@@ -194,6 +192,7 @@ def _a_year(
 def _summed(
     experiment: Experiment, points: Sequence[GridPoint], parts: Sequence[_Part], draws: Draws
 ) -> DrawnLosses | None:
+    """Losses of all parts together; None if some draws lose nothing. Elasticities are weighed by geometric means."""
     values = np.sum([part.values for part in parts], axis=0)
     if not values.min() > 0.0:
         return None

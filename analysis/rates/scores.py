@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
-from quorisk.analysis.estimate.records import runs_that_lose
+from quorisk.analysis.estimate.records import runs_losing
 from quorisk.analysis.rates.elasticities import Elasticity, faults_of, keys_of_figures
 from quorisk.kernels import paths
 from quorisk.kernels.engines.points import Point, rates_in_force
@@ -63,7 +63,7 @@ def count_losing_runs(
     Intervals are those of a mean, and wider by UNSEEN / losses: what happens on so small a part of the losing runs may
     be on none of these. `progress` is called with the number of losing runs made again since its last call.
     """
-    losing_runs, hidden = runs_that_lose(model, point, seed, runs)
+    losing_runs, hidden = runs_losing(model, point, seed, runs)
     seen = len(runs), len(losing_runs), hidden
     if len(losing_runs) < FEWEST_LOSSES:
         return LosingRuns(*seen, {}, {}, {})

@@ -53,7 +53,7 @@ def disagree(first: tuple[Ends, Ends], second: tuple[Ends, Ends]) -> bool:
     return first[0].high < tied_from(second[0].low) and second[1].high < tied_from(first[1].low)
 
 
-class ScenarioPart(NamedTuple):
+class YearPart(NamedTuple):
     """Contribution of one scenario to a year."""
 
     per_year: float
@@ -92,7 +92,7 @@ def confidence_of_each(confidence: float, num_sampled: int) -> float:
     return simultaneous(confidence, max(num_sampled, 1))
 
 
-def add_up(parts: Sequence[ScenarioPart], confidence: float) -> YearlyLosses:
+def add_up(parts: Sequence[YearPart], confidence: float) -> YearlyLosses:
     """Returns the losses of some scenarios, whose sampled ones have intervals at the confidence of
     `confidence_of_each`.
 
@@ -103,13 +103,13 @@ def add_up(parts: Sequence[ScenarioPart], confidence: float) -> YearlyLosses:
     return YearlyLosses(*lost_a_year(parts), 1.0 if exact else confidence, EXACT if exact else METHOD)
 
 
-def lost_a_year(parts: Iterable[ScenarioPart]) -> Ends:
+def lost_a_year(parts: Iterable[YearPart]) -> Ends:
     """Returns the objects that some scenarios lose in a year."""
     each = [Ends(*(part.per_year * part.hits * p for p in (part.p, part.low, part.high))) for part in parts]
     return Ends(*(math.fsum(ends) for ends in zip(NOTHING, *each, strict=True)))
 
 
-def incidents(parts: Iterable[ScenarioPart], fates: str = "") -> Ends:
+def incidents(parts: Iterable[YearPart], fates: str = "") -> Ends:
     """Returns the incidents of some scenarios in a year. Where a scenario does not say how the objects of an event fail
     together, the estimate and the upper end are those of independent ones, and the lower end is that of one fate; if
     one of FATES is given, it holds for all three."""
@@ -131,6 +131,6 @@ def p_any(rate: Ends, of_cluster: Ends = NOTHING) -> Ends:
     return Ends(*(-math.expm1(math.log1p(-min(p, _ALMOST)) - often) for often, p in zip(rate, of_cluster, strict=True)))
 
 
-def is_open(parts: Iterable[ScenarioPart]) -> bool:
+def is_open(parts: Iterable[YearPart]) -> bool:
     """Returns whether it matters that scenarios do not say how the objects of an event fail together."""
     return any(not part.fates and part.hits > 1.0 and part.high > 0.0 for part in parts)

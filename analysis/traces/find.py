@@ -32,7 +32,7 @@ _BATCH = 1 << 14
 """Random runs in a batch; the shortest that breaks an invariant is taken."""
 
 
-class CounterexampleFound(NamedTuple):
+class FoundTrace(NamedTuple):
     """Result of a search for a counterexample."""
 
     trace: Trace | None
@@ -60,7 +60,7 @@ def find_counterexample(
     seed: int,
     max_runs: int,
     tell: Tell | None = None,
-) -> CounterexampleFound:
+) -> FoundTrace:
     """Returns a counterexample to any wanted invariant: a shortest one if the search of all states finds it within the
     memory, else one from the first `max_runs` random runs, minimised.
 
@@ -79,19 +79,15 @@ def find_counterexample(
     states = f"{counted(found.distinct_states, 'state')}, depth {found.depth}"
     if found.path:
         path = minimise.losing_less(model, params, found.path, places)
-        return CounterexampleFound(
+        return FoundTrace(
             _counterexample(model, grid_point, path, places, "shortest"), False, f"shortest; {states} searched"
         )
     others = search.explore(model, params, memory_bytes, progress).breaking_states
     broken = [name for name, count in others.items() if count]
-    return CounterexampleFound(
-        None, True, f"no reachable state breaks {' or '.join(wanted)}: {states}{_others(broken)}"
-    )
+    return FoundTrace(None, True, f"no reachable state breaks {' or '.join(wanted)}: {states}{_others(broken)}")
 
 
-def of_incident(
-    experiment: Experiment, tell: Tell | None = None, memory_bytes: int = INCIDENT_BYTES
-) -> CounterexampleFound:
+def of_incident(experiment: Experiment, tell: Tell | None = None, memory_bytes: int = INCIDENT_BYTES) -> FoundTrace:
     """Returns a counterexample to the invariant of an experiment's table [incident], as `find_counterexample` does."""
     incident = experiment.tables["incident"]
     shown = experiment.changed(*incident.shown_with)
@@ -101,7 +97,7 @@ def of_incident(
 
 def find_in_runs(
     model: Model, grid_point: GridPoint, wanted: Sequence[str], seed: int, runs: range, tell: Tell | None = None
-) -> CounterexampleFound:
+) -> FoundTrace:
     """Returns a counterexample to any wanted invariant, minimised: of the first batch of these runs that has one."""
     params, places = model.make_params(grid_point.point.values), _places(model, wanted)
     engine, packed = registry.choose("numba"), points.pack(model, [grid_point.point])
@@ -118,9 +114,9 @@ def find_in_runs(
             path = rerun(model, grid_point.point, seed, run).path
             path = minimise.minimised(model, params, path, places, tell)
             trace = _counterexample(model, grid_point, path, places, "minimised")._replace(seed=seed, run=run)
-            return CounterexampleFound(trace, False, f"from run {seed}:{run}; no step can be left out")
+            return FoundTrace(trace, False, f"from run {seed}:{run}; no step can be left out")
     others = _others([invariant.name for i, invariant in enumerate(model.invariants) if seen >> i & 1])
-    return CounterexampleFound(None, False, f"none of {len(runs):,} random runs broke {' or '.join(wanted)}{others}")
+    return FoundTrace(None, False, f"none of {len(runs):,} random runs broke {' or '.join(wanted)}{others}")
 
 
 def _others(broken: Sequence[str]) -> str:
@@ -141,18 +137,18 @@ def _counterexample(model: Model, grid_point: GridPoint, path: paths.Path, place
     return Trace(model, grid_point, path, name, kind)
 
 
-def asked_for(
+def requested_trace(
     experiment: Experiment, invariant: str, run: str | None, saved: Path | None, memory_bytes: int, tell: Tell | None
-) -> CounterexampleFound:
+) -> FoundTrace:
     """Returns the trace of an experiment's one point, as the command's options describe it. Raises ConfigError."""
     model, grid_point = experiment.model, only_point(experiment)
     wanted = wanted_invariants(model, invariant)
     if run is not None:
         seed, index = _parsed(run)
         trace = of_run(model, grid_point, seed, index)
-        return CounterexampleFound(trace, False, f"run {seed}:{index} {trace.ended}")
+        return FoundTrace(trace, False, f"run {seed}:{index} {trace.ended}")
     if saved is not None:
-        return CounterexampleFound(json_file.load_trace(saved, model, grid_point), False, f"replayed from {saved}")
+        return FoundTrace(json_file.load_trace(saved, model, grid_point), False, f"replayed from {saved}")
     try:
         settings = experiment.run
         return find_counterexample(model, grid_point, wanted, memory_bytes, settings.seed, settings.runs, tell)

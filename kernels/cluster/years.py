@@ -39,7 +39,7 @@ _LEAST_WINDOWS, _MOST_WINDOWS = 2.0, 100.0
 """Windows of a warm-up, at least and at most; the most are reached where nodes are down for nine tenths of the time."""
 
 
-class YearsTally(NamedTuple):
+class YearTally(NamedTuple):
     """Sums over some years."""
 
     years: int
@@ -50,11 +50,11 @@ class YearsTally(NamedTuple):
     largest: np.ndarray
     """float64 [in what, bin]: the largest size in a bin."""
 
-    def plus(self, other: "YearsTally") -> "YearsTally":
+    def plus(self, other: "YearTally") -> "YearTally":
         """Returns the tally of these years and of others."""
         sums = tuple(a + b for a, b in zip(self.sums, other.sums, strict=True))
         largest = np.maximum(self.largest, other.largest)
-        return YearsTally(self.years + other.years, sums, self.weight + other.weight, largest)
+        return YearTally(self.years + other.years, sums, self.weight + other.weight, largest)
 
     def mean(self, what: int) -> float:
         """Returns the mean of a sum over a year; `what` is its place: ANY or one of those after it."""
@@ -99,21 +99,19 @@ class Streams(NamedTuple):
     sizes: np.ndarray
 
 
-def no_years(cluster: Cluster) -> YearsTally:
+def no_years(cluster: Cluster) -> YearTally:
     """Returns the tally of no years of a cluster."""
-    return YearsTally(
-        0, (0,) * (BY_CAUSE + 2 * len(cluster.causes)), np.zeros((2, BINS), np.int64), np.zeros((2, BINS))
-    )
+    return YearTally(0, (0,) * (BY_CAUSE + 2 * len(cluster.causes)), np.zeros((2, BINS), np.int64), np.zeros((2, BINS)))
 
 
-def simulate_years(
+def draw_years(
     cluster: Cluster,
     first_year: int,
     num_years: int,
     seed: int,
     threads: int = 1,
     progress: Callable[[int], None] | None = None,
-) -> YearsTally:
+) -> YearTally:
     """Returns the tally of years first_year to first_year + num_years - 1; it does not depend on `threads`.
 
     `progress` is called with the number of years that have ended since its last call. Raises RunError if nodes are lost
@@ -127,7 +125,7 @@ def simulate_years(
     given = (np.uint64(seed), law, kinds, _rates(cluster), repair, ageing, warm_up, stored)
     last = first_year + num_years
 
-    def run(first: int) -> YearsTally:
+    def run(first: int) -> YearTally:
         num = min(_CHUNK, last - first)
         sums, weight = np.zeros((len(total.sums), 2), np.int64), np.zeros((2, BINS), np.int64)
         largest, nodes = np.zeros((2, BINS)), nodes_up(cluster.nodes)
@@ -139,7 +137,7 @@ def simulate_years(
             raise RunError(
                 f"nodes are lost more often in one year than the {len(losses.time):,} times there is room for"
             )
-        return YearsTally(num, tuple((int(high) << 30) + int(low) for high, low in sums), weight, largest)
+        return YearTally(num, tuple((int(high) << 30) + int(low) for high, low in sums), weight, largest)
 
     total = no_years(cluster)
     with ThreadPoolExecutor(threads) as pool:

@@ -18,6 +18,9 @@ from typing import Any, NamedTuple
 from quorisk.kernels.model import INSTANCE_BITS
 from quorisk.kernels.ops import Traced, where
 
+LAST_BIT = (1 << INSTANCE_BITS) - 1
+"""Number of the last bit of a mask."""
+
 
 class Things(NamedTuple):
     """Things that there are several of, such as servers."""
@@ -30,6 +33,10 @@ class Things(NamedTuple):
     def has(self, params: Any, i: int) -> Any:
         """Whether there are more than i."""
         return i < getattr(params, self.name) if self.name else True
+
+    def mask(self, params: Any) -> Any:
+        """Mask of those that there are."""
+        return (1 << (getattr(params, self.name) if self.name else self.most)) - 1
 
 
 def only_if(condition, guard, *args):
@@ -57,14 +64,16 @@ def each(*things: Things, given: Callable[[Any, Any], Any] | None = None) -> Cal
         def enabled(state, params):
             known = (given(state, params),) if given else ()
             masks = [0] * (1 + ((rows - 1 << turn) + last.most - 1 >> INSTANCE_BITS))
+            existing = masks.copy()
+            for i in range(rows):
+                others = last.mask(params) << ((i << turn) & LAST_BIT)
+                existing[i << turn >> INSTANCE_BITS] |= where(first[0].has(params, i), others, 0) if first else others
             for index in product(*(range(thing.most) for thing in things)):
-                exists = True
-                for thing, i in zip(things, index, strict=True):
-                    exists &= thing.has(params, i)
-                bit = index[0] if len(index) == 1 else (index[0] << turn) + index[1]
-                holds = only_if(exists, guard, state, params, *index, *known)
-                masks[bit >> INSTANCE_BITS] |= where(holds, 1 << (bit & (1 << INSTANCE_BITS) - 1), 0)
-            return tuple(masks)
+                number = index[0] if len(index) == 1 else (index[0] << turn) + index[1]
+                word, bit = number >> INSTANCE_BITS, 1 << (number & LAST_BIT)
+                if isinstance(existing[word], Traced) or existing[word] & bit:
+                    masks[word] |= where(guard(state, params, *index, *known), bit, 0)
+            return tuple(mask & there for mask, there in zip(masks, existing, strict=True))
 
         def unpacked(instance):
             return (instance,) if len(things) == 1 else (instance >> turn, instance & (1 << turn) - 1)

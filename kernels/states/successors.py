@@ -93,11 +93,7 @@ def _successors(given_and_kept, place, is_new, low, high):
         steps.action[i], steps.cost[i] = action, cost(odds, top, action, steps.lost[i])
         if steps.p[i] > 0.0 and low <= steps.cost[i] <= high:
             after = effect_of(kept.here, params, action, steps.instance[i], steps.lost[i])
-            pack(
-                representative(after, params, odds.alike, given.room),
-                given.rows[at],
-                kept.layout.base,
-                kept.layout.fixed,
-            )
+            found = representative(after, params, odds.alike, given.room)
+            pack(found, given.rows[at], kept.layout.base, kept.layout.fixed)
             at += 1
     return num, total, breaks, ends

@@ -78,7 +78,7 @@ NoScenario = Annotated[str | None, typer.Option("--scenario", metavar="NAME", hi
 Threads = Annotated[int | None, typer.Option(min=1, max=1024, help="number of threads (default: all cores)")]
 
 
-def load_file(
+def parsed(
     file: Path, overrides: Sequence[str], strict: bool, one: bool = False, scenario: str | None = None
 ) -> "Experiment":
     """Returns the experiment that a verb's arguments describe, of one `scenario` if its name is given, and notes on

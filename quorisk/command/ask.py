@@ -15,7 +15,7 @@ from quorisk.command.app import (
     app,
     as_text,
     by_option,
-    load_file,
+    parsed,
     picking,
     print_json,
     repeated,
@@ -51,7 +51,7 @@ def estimate_verb(
     \b
     Example: quorisk estimate configs/defect1.toml --set run.runs=100000 --set faults.message_loss=0.2
     """
-    experiment = load_file(file, overrides, strict, True, scenario)
+    experiment = parsed(file, overrides, strict, True, scenario)
     from quorisk.analysis import explore
     from quorisk.analysis.estimate import amounts, estimate
     from quorisk.command import bars, show
@@ -86,7 +86,7 @@ def explore_verb(
 
     Example: quorisk explore configs/defect1.toml --memory 8GiB
     """
-    experiment = load_file(file, overrides, strict, True, scenario)
+    experiment = parsed(file, overrides, strict, True, scenario)
     from quorisk.analysis import explore
     from quorisk.command import bars, show
 
@@ -97,7 +97,7 @@ def explore_verb(
     reply(
         as_json,
         told,
-        lambda: show.print_search(found, seconds, explore.history_switches_off(experiment), show.console()),
+        lambda: show.print_search(found, seconds, explore.history_switches(experiment), show.console()),
     )
 
 
@@ -132,7 +132,7 @@ def exact_verb(
     \b
     Example: quorisk exact configs/defect1.toml --set model.bookies=2 --set model.write_quorum=2 --by-steps 14
     """
-    experiment = load_file(file, overrides, strict, True, scenario)
+    experiment = parsed(file, overrides, strict, True, scenario)
     from quorisk.analysis import explore
     from quorisk.analysis.estimate import amounts
     from quorisk.analysis.exact import exact
@@ -258,7 +258,7 @@ def trace_verb(
     """
     if run and saved:
         raise ConfigError("--run, --replay: give only one of the two")
-    experiment = load_file(file, overrides, strict, True, scenario)
+    experiment = parsed(file, overrides, strict, True, scenario)
     from quorisk.analysis import explore, files
     from quorisk.analysis.traces import find, formats, json_file, trace
     from quorisk.command import bars, show
@@ -270,7 +270,7 @@ def trace_verb(
 
         experiment = whole.likeliest_scenario(experiment, first)
     with bars.status() as tell:
-        found = find.asked_for(experiment, invariant, run, saved, memory_bytes, tell)
+        found = find.requested_trace(experiment, invariant, run, saved, memory_bytes, tell)
     replayed = found.trace and trace.replay_in_words(found.trace)
     answer = json_file.as_json(*found, replayed.verdict if replayed else "")
     if first and not as_json:

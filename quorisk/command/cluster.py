@@ -15,8 +15,8 @@ from quorisk.command.app import (
     Strict,
     Threads,
     app,
-    load_file,
     of_a_year,
+    parsed,
     reply,
 )
 from quorisk.kernels.errors import ConfigError
@@ -50,7 +50,7 @@ def cluster_verb(
     """
     if out is None and (master or conf or resume):
         raise ConfigError(": say where to keep what Spark finds", "out")
-    experiment = of_a_year(load_file(file, overrides, strict, scenario=scenario))
+    experiment = of_a_year(parsed(file, overrides, strict, scenario=scenario))
     from quorisk.analysis.cluster import answer
     from quorisk.analysis.decision.weigh import MEMORY, Weigher
     from quorisk.analysis.decision.whole import with_scenarios

@@ -15,8 +15,8 @@ from quorisk.command.app import (
     Threads,
     app,
     confidence,
-    load_file,
     of_a_year,
+    parsed,
     repeated,
     reply,
 )
@@ -71,7 +71,7 @@ def recommend_verb(
     Examples: quorisk recommend configs/pulsar.toml --break-even faults.message_loss
               quorisk recommend mine.toml --fail-on-target --markdown comment.md
     """
-    experiment = of_a_year(load_file(file, overrides, strict, scenario=scenario))
+    experiment = of_a_year(parsed(file, overrides, strict, scenario=scenario))
     from quorisk.analysis import explore
     from quorisk.analysis.decision import recommend
     from quorisk.analysis.decision.weigh import Weigher
@@ -93,11 +93,7 @@ def recommend_verb(
     more = [part for key in keys or ["all"] for part in ("--break-even", key)]
     if keys and within_s < math.inf:
         more += ["--break-even-s", f"{max(10 * within_s, recommend.ALL_WITHIN_S):g}"]
-    reply(
-        as_json,
-        recommend.as_json(advice),
-        lambda: show_decision.print_recommendation(advice, experiment, more, details),
-    )
+    reply(as_json, recommend.as_json(advice), lambda: show_decision.print_advice(advice, experiment, more, details))
     if markdown:
         sweep = Judged(advice.designs, advice.target)
         show_comment.write_comment(markdown, sweep, [*advice.words.flips, *advice.words.sentences])

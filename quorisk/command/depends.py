@@ -5,18 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from quorisk.command.app import (
-    File,
-    Json,
-    Overrides,
-    Scenario,
-    Strict,
-    app,
-    figure_file,
-    load_file,
-    reply,
-    write_figure,
-)
+from quorisk.command.app import File, Json, Overrides, Scenario, Strict, app, figure_file, parsed, reply, write_figure
 
 
 @app.command("sensitivity")
@@ -39,7 +28,7 @@ def sensitivity_verb(
     \b
     Example: quorisk sensitivity configs/pulsar.toml --set write_quorum=2 --set ack_quorum=2 --set bookies=3
     """
-    experiment = load_file(file, overrides, strict, True, scenario)
+    experiment = parsed(file, overrides, strict, True, scenario)
     from quorisk.analysis import explore
     from quorisk.analysis.decision import depends
     from quorisk.analysis.rates import scores

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quorisk.command.app import Conf, File, Json, Master, Overrides, Strict, app, load_file, repeated, reply
+from quorisk.command.app import Conf, File, Json, Master, Overrides, Strict, app, parsed, repeated, reply
 from quorisk.kernels.errors import ConfigError
 from quorisk.say.numbers import counted
 from quorisk.say.waiting import told_on
@@ -48,7 +48,7 @@ def run_verb(
     with bars.status() as tell:
         if tell:
             tell(f"reading {file}")
-        experiment = load_file(file, overrides, strict)
+        experiment = parsed(file, overrides, strict)
     from quorisk.sparkjobs import sweep
 
     start = time.perf_counter()

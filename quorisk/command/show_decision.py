@@ -32,7 +32,7 @@ _NARROWEST = 14
 """The least width of the column of designs, in characters, if a name is as long."""
 
 
-def print_recommendation(
+def print_advice(
     advice: Advice,
     experiment: Experiment,
     more: Sequence[str] = _MORE,

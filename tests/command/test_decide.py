@@ -112,7 +112,7 @@ def test_the_table_of_designs_fits_the_screen_and_says_what_it_leaves_out(width,
     screens = [io.StringIO(), io.StringIO()]
     for there, details in zip(screens, (False, True), strict=True):
         monkeypatch.setattr(show_decision, "console", lambda there=there: Console(width=width, file=there))
-        show_decision.print_recommendation(advice, experiment, details=details)
+        show_decision.print_advice(advice, experiment, details=details)
     short, long = (there.getvalue() for there in screens)
     assert len(short.splitlines()) <= 25
     assert "Not modelled" in long

@@ -17,7 +17,7 @@ from quorisk.analysis.results import heads, schema
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.errors import ConfigError, ModelError, ResultError
 from quorisk.sparkjobs import folder, plan
-from quorisk.sparkjobs.ledger import Ledger, LedgerCounts, PointEnd
+from quorisk.sparkjobs.ledger import Ledger, PointEnd, RowCounts
 from quorisk.sparkjobs.run import TaskPiece, run_piece
 from quorisk.sparkjobs.state import SweepState, identity
 from quorisk.sparkjobs.sweep import Options, sweep, work_of
@@ -193,7 +193,7 @@ def test_heads_of_other_machines_have_to_agree(load):
     head = heads.head_record(load().model, None, rare.FEWEST_TRANSITIONS)
     head |= {"digest": "d", "exits": 2, "invariants": [lost]}
     ledger.solve(0, head)
-    ledger.add(0, 0, LedgerCounts(2000, 0, 0))
+    ledger.add(0, 0, RowCounts(2000, 0, 0))
     with pytest.raises(ConfigError, match=r"machines differ.*; start again on one kind of them, in another folder"):
         ledger.solve(0, head | {"digest": "e"})
 
@@ -216,7 +216,7 @@ def test_a_budget_bounds_heads_by_the_cores_that_solve_them_and_the_runs_made_wi
     for given, core_s in ((one, 52.0 / 4), (three, 52.0 / 4 * 2 / 3)):
         ledger = SweepState(given, tmp_path, 52.0).ledger
         for point in range(len(given.points)):
-            ledger.add(point, 0, LedgerCounts(method.PILOT_RUNS, 0, 0, 1 << 30))
+            ledger.add(point, 0, RowCounts(method.PILOT_RUNS, 0, 0, 1 << 30))
         assert set(ledger.unsolved().values()) == {rare.affordable(core_s)}
     run_s = np.array([1e-3, 1e-5])
     [slow, quick] = plan.solving({0: 1 << 17, 1: 1 << 17}, one.run, run_s, 16.0)["num_runs"].to_pylist()
@@ -231,10 +231,10 @@ def test_a_point_waits_for_its_head_once_its_pilot_is_done(load):
     ledger = Ledger(run, 3, [method.PILOT_RUNS] * 3)
     assert [job.num_runs for job in ledger.wanted()] == [method.PILOT_RUNS] * 3
     for point, losses in enumerate((method.ENOUGH_LOSSES, 3, 3)):
-        ledger.add(point, 0, LedgerCounts(method.PILOT_RUNS, losses, 0))
+        ledger.add(point, 0, RowCounts(method.PILOT_RUNS, losses, 0))
     assert ledger.unsolved() == dict.fromkeys([1, 2], rare.FEWEST_TRANSITIONS)
     hurried = Ledger(run, 1, [method.PILOT_RUNS], largest_head=rare.affordable(1.0))
-    hurried.add(0, 0, LedgerCounts(method.PILOT_RUNS, 3, 0))
+    hurried.add(0, 0, RowCounts(method.PILOT_RUNS, 3, 0))
     assert hurried.unsolved() == {0: rare.affordable(1.0)}
     assert rare.affordable(1.0) < rare.FEWEST_TRANSITIONS
     assert [(job.point, job.first_run) for job in ledger.wanted()] == [(0, method.PILOT_RUNS)]
@@ -245,12 +245,12 @@ def test_a_point_waits_for_its_head_once_its_pilot_is_done(load):
     assert [job.point for job in ledger.wanted()] == [0, 2]
     again = Ledger(run, 1, [method.PILOT_RUNS])
     again.solve(0, head)  # as rows come from disk, in any order
-    again.add(0, 0, LedgerCounts(method.PILOT_RUNS, 0, 0))
+    again.add(0, 0, RowCounts(method.PILOT_RUNS, 0, 0))
     assert again.stops() == ledger.stops()[1:2]
     contradicted = Ledger(run, 1, [method.PILOT_RUNS], "outside")
     contradicted.solve(0, head | {"invariants": [lost | {"inside": 1e-3}]})
     with pytest.raises(ModelError, match=r"'outside': forget, .*: 0 of 131,072 runs lost data, .* is 0.001"):
-        contradicted.add(0, 0, LedgerCounts(method.PILOT_RUNS, 0, 0))
+        contradicted.add(0, 0, RowCounts(method.PILOT_RUNS, 0, 0))
 
 
 @pytest.mark.parametrize(("inside", "enough"), [(0.0, 0.0), (0.0, 1e-2), (0.0, 1e-8), (1.1e-9, 0.0)])
@@ -262,7 +262,7 @@ def test_as_many_runs_start_from_exits_as_a_design_s_year_or_a_number_needs(load
     wanted = heads.wanted_runs(head, run, enough)
     assert (wanted > run.runs) == (enough == 1e-8 or inside > 0.0)
     ledger = Ledger(run, 1, [method.PILOT_RUNS], enough=[enough])
-    ledger.add(0, 0, LedgerCounts(method.PILOT_RUNS, 0, 0))
+    ledger.add(0, 0, RowCounts(method.PILOT_RUNS, 0, 0))
     ledger.solve(0, head | {"runs": [{"first_run": 0, "num_runs": 1000}]})
     jobs = ledger.wanted()
     assert (jobs[0].first_run, sum(job.num_runs for job in jobs)) == (1000, wanted - 1000)

@@ -49,4 +49,4 @@ def test_an_axis_of_many_values_shows_some_of_them_from_end_to_end():
 def test_the_worst_configurations_are_shown_in_the_grids_order():
     given = choose.rows_of(frame([0, 9, 3, 9, 1], model__keys=[1, 2, 3, 4, 5]), "data loss")
     assert list(choose.worst(given, 3)["model.keys"]) == [2, 3, 4]
-    assert choose.left_out_sentence(5, 5) == ""
+    assert choose.left_out_note(5, 5) == ""

@@ -13,7 +13,7 @@ from quorisk.analysis.statistics.sequential import confidence_sequence, looks
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.registry import choose
 from quorisk.kernels.engines.tally import named_tally
-from quorisk.sparkjobs.ledger import Ledger, LedgerCounts, PointEnd
+from quorisk.sparkjobs.ledger import Ledger, PointEnd, RowCounts
 from quorisk.sparkjobs.plan import cost_s, leading_runs, plan
 from quorisk.sparkjobs.sweep import work_of
 
@@ -36,7 +36,7 @@ def compute(given, jobs):
     for job, sums in zip(jobs, engine.simulate(given.model, work.points, jobs, work.run.seed), strict=True):
         tally = named_tally(given.model, sums.tolist())
         counts = judged(tally.outcomes, tally.broken, given.run)
-        yield job.point, job.first_run, LedgerCounts(job.num_runs, *counts)
+        yield job.point, job.first_run, RowCounts(job.num_runs, *counts)
 
 
 def split(jobs, rng):
@@ -76,7 +76,7 @@ def test_points_that_hold_together_stop_later_and_hidden_runs_hold_them_up():
         ledger = Ledger(experiment("precision=0.05", *overrides).run, num_points)
         while not ledger.stops()[0].why:
             for job in ledger.wanted():
-                ledger.add(job.point, job.first_run, LedgerCounts(job.num_runs, *counts(job.num_runs)))
+                ledger.add(job.point, job.first_run, RowCounts(job.num_runs, *counts(job.num_runs)))
         return ledger.stops()[0]
 
     alone = stops_at(3, lambda runs: (runs // 4, 0))
@@ -96,7 +96,7 @@ def test_rounds_go_where_the_width_is():
     ledger = Ledger(experiment("precision=0.02").run, 3)
     assert ledger.wanted()[-1] == Job(2, 7 + 960, 64)
     for job in ledger.wanted():
-        ledger.add(job.point, job.first_run, LedgerCounts(64, (0, 8, 32)[job.point], 0))
+        ledger.add(job.point, job.first_run, RowCounts(64, (0, 8, 32)[job.point], 0))
     assert [(stop.why != "") for stop in ledger.stops()] == [True, False, False]
     runs = [sum(job.num_runs for job in ledger.wanted() if job.point == point) for point in range(3)]
     assert 0 == runs[0] < runs[1] < runs[2] <= 3 * 1024 + 1024 / 16
@@ -109,7 +109,7 @@ def test_without_a_loss_rounds_grow_as_fast_as_they_may(rule):
     while jobs := ledger.wanted():
         rounds += 1
         for job in jobs:
-            ledger.add(0, job.first_run, LedgerCounts(job.num_runs, 0, 0))
+            ledger.add(0, job.first_run, RowCounts(job.num_runs, 0, 0))
     assert ledger.stops() == [PointEnd(10_000_000, "budget")]
     assert rounds == 8  # 1024 times 4^7 are more than 10^7
 
@@ -121,7 +121,7 @@ def test_rounds_are_cut_at_the_looks():
         jobs = ledger.wanted()
         ends |= {job.first_run - 7 + job.num_runs for job in jobs}
         for job in jobs:
-            ledger.add(0, job.first_run, LedgerCounts(job.num_runs, job.num_runs // 2, 0))
+            ledger.add(0, job.first_run, RowCounts(job.num_runs, job.num_runs // 2, 0))
     assert ends == {look for look in looks(20_000) if look <= max(ends)}
     assert max(ends) > 1024
 
@@ -130,11 +130,11 @@ def test_a_fixed_number_of_runs_wants_the_holes_alone():
     ledger = Ledger(experiment("runs=100").run, 2)
     assert ledger.wanted() == [Job(0, 7, 100), Job(1, 7, 100)]
     for first, num_runs in ((17, 10), (97, 10), (30, 2), (32, 3)):
-        ledger.add(0, first, LedgerCounts(num_runs, 0, 0))
+        ledger.add(0, first, RowCounts(num_runs, 0, 0))
     assert ledger.wanted() == [Job(0, 7, 10), Job(0, 27, 3), Job(0, 35, 62), Job(1, 7, 100)]
     assert ledger.stops() == [PointEnd(0, ""), PointEnd(0, "")]
     for job in ledger.wanted()[:3]:
-        ledger.add(0, job.first_run, LedgerCounts(job.num_runs, 0, 0))
+        ledger.add(0, job.first_run, RowCounts(job.num_runs, 0, 0))
     assert ledger.stops() == [PointEnd(100, "runs"), PointEnd(0, "")]
     assert ledger.wanted() == [Job(1, 7, 100)]
 

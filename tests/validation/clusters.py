@@ -8,7 +8,7 @@ from quorisk.analysis.cluster.certified import DrawPlan, certified
 from quorisk.analysis.cluster.figures import YearFigure
 from quorisk.analysis.cluster.sampled import losses_of_years
 from quorisk.kernels.cluster.setting import Cluster, Event
-from quorisk.kernels.cluster.years import INCIDENTS, simulate_years
+from quorisk.kernels.cluster.years import INCIDENTS, draw_years
 from tests.analysis.cluster.clusters import KNOWN, cluster_of
 from tests.external.incidents import EVERY_SET
 from tests.references.cluster import enumerated, literal
@@ -65,7 +65,7 @@ def majorities(quick: bool) -> Check:
         better = Event("good", "node", rate / (1.0 - rate) / day, 1.0, good, first=7 - good)
         cluster = majority(7, detection_delay=day, events=(bad, better))
         truth, num = enumerated.incidents(cluster), QUICK_YEARS // 10 if quick else YEARS // 100
-        tally = simulate_years(cluster, 0, num, SEED, THREADS)
+        tally = draw_years(cluster, 0, num, SEED, THREADS)
         found = tally.mean(INCIDENTS)
         z = (found - truth) / math.sqrt((tally.mean(INCIDENTS + 1) - found**2) / num)
         off.append(0.0 if abs(z) < MOST_Z else 1.0)
@@ -90,7 +90,7 @@ def _rows(name: str, quick: bool) -> Iterator[tuple[str, str, str, float, float,
     cluster, truth, by_ledgers = cluster_of(name), KNOWN[name]["strata"], KNOWN[name].get("literal", {})
     ways = {"strata": _figures(certified(cluster, CONFIDENCE, DrawPlan(SEED, THREADS)))}
     if "sampled" in KNOWN[name]:
-        tally = simulate_years(cluster, 0, QUICK_YEARS if quick else YEARS, SEED, THREADS)
+        tally = draw_years(cluster, 0, QUICK_YEARS if quick else YEARS, SEED, THREADS)
         ways["years"] = _figures(losses_of_years(cluster, tally, CONFIDENCE))
     if by_ledgers and not cluster.sets and cluster.placement != "copysets":
         ways[LEDGERS] = _literal(cluster, QUICK_YEARS // 10 if quick else LITERAL_YEARS)

@@ -44,7 +44,7 @@ def drawn(experiment: Experiment, invariant: str) -> tuple[float, float] | None:
     few = experiment._replace(run=experiment.run._replace(runs=min(DRAWN_RUNS, experiment.run.runs // 5)))
     values = draws.draw_unknowns(experiment, NUM_DRAWS).values(draws.unknowns(experiment, point))
     found = []
-    for row in draws.rows_by_draw(values):
+    for row in draws.by_draw(values):
         changed = point._replace(point=draws.with_values(point.point, row))
         p = risk(few._replace(points=(changed,)), invariant)
         if p.bounds or not p.p:

@@ -127,26 +127,15 @@ def metadata_log(log: layout.MetadataLog, partition_epoch: int, params: Any) -> 
     for i in range(int(params.init_isr < params.replication_factor), partition_epoch):
         sets = (_brokers(wide_row(w, i)) for w in (log.replicas, log.isrs, log.elrs, log.adding, log.removing))
         replicas, isr, elr, adding, removing = sets
-        last_known: spec.Brokers = frozenset()
+        known: spec.Brokers = frozenset()
         leader = _leader(wide_row(log.leaders, i))
         if params.kafka:
             if params.last_known_leader and leader is None:
-                last_known = frozenset({found[-1].leader}) if found[-1].leader else found[-1].last_known_elr
+                known = frozenset({found[-1].leader}) if found[-1].leader else found[-1].last_known_elr
         elif params.kip966 and found and len(isr) < params.min_isr:
-            last_known = found[-1].last_known_elr | replicas & (found[-1].elr - elr)
-        found.append(
-            spec.PartitionMetadata(
-                replicas,
-                isr,
-                elr,
-                last_known,
-                leader,
-                leader_epoch_of(log, i),
-                i + 1,
-                adding,
-                removing,
-            )
-        )
+            known = found[-1].last_known_elr | replicas & (found[-1].elr - elr)
+        epoch = leader_epoch_of(log, i)
+        found.append(spec.PartitionMetadata(replicas, isr, elr, known, leader, epoch, i + 1, adding, removing))
     return tuple(found)
 
 

@@ -9,7 +9,7 @@ from quorisk.analysis.cluster import certified as module
 from quorisk.analysis.cluster.certified import DrawPlan, certified
 from quorisk.analysis.cluster.sampled import losses_of_years
 from quorisk.kernels.cluster.setting import Cluster, Thin
-from quorisk.kernels.cluster.years import ANY, ENTRIES, INCIDENTS, simulate_years
+from quorisk.kernels.cluster.years import ANY, ENTRIES, INCIDENTS, draw_years
 from tests.analysis.cluster.clusters import HOUR, KNOWN, cluster_of, outage
 
 YEARS, DRAWS = 40_000, DrawPlan(3, 2)
@@ -31,7 +31,7 @@ WAYS = {"any": ("p_any", ANY), "incidents": ("incidents", INCIDENTS), "entries":
 @pytest.mark.parametrize("name", KNOWN)
 def test_three_ways_agree(name):
     cluster = cluster_of(name)
-    losses, tally = certified(cluster, 0.95, DRAWS), simulate_years(cluster, 0, YEARS, 5, threads=2)
+    losses, tally = certified(cluster, 0.95, DRAWS), draw_years(cluster, 0, YEARS, 5, threads=2)
     for what, (field, place) in WAYS.items():
         figure, (theirs, error) = getattr(losses, field), KNOWN[name]["strata"][what]
         assert figure.low - SEVERAL * error <= theirs <= figure.high + SEVERAL * error
@@ -54,7 +54,7 @@ def test_sizes_and_causes_of_strata_are_those_of_years(name):
     cluster = cluster_of(name)
     solved, drawn = (
         certified(cluster, 0.95, DRAWS),
-        losses_of_years(cluster, simulate_years(cluster, 0, 2 * YEARS, 6, threads=2), 0.95),
+        losses_of_years(cluster, draw_years(cluster, 0, 2 * YEARS, 6, threads=2), 0.95),
     )
     for quantile, size in solved.in_entries.items():
         assert drawn.in_entries[quantile].low <= size.value <= drawn.in_entries[quantile].high

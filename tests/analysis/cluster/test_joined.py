@@ -196,7 +196,7 @@ def test_a_placement_whose_losses_cannot_be_told_is_left_out():
     """All copies of a record that is not on disk yet may be in a rack that loses power."""
     answers = starters.OperatorAnswers("12", "3", "1000", "3 days", "3/2/all")
     [placed, *_] = placed_designs(build_experiment(tomllib.loads(starters.filled_template("kraft", answers)), "x.toml"))
-    found = {name: joined._with(placed, name) for name in ("random", "two_racks", "distinct_racks")}
+    found = {name: joined._placed_as(placed, name) for name in ("random", "two_racks", "distinct_racks")}
     assert {name for name, each in found.items() if each} == {"two_racks", "distinct_racks"}
     assert found["two_racks"]
     assert found["two_racks"].cluster.placement == "two_racks"

@@ -6,7 +6,7 @@ import pytest
 from quorisk.analysis.cluster import rows
 from quorisk.analysis.cluster.rows import SCHEMA, cluster_of_row, merge_years, row_of_years, tally_of_row
 from quorisk.kernels.cluster.setting import VERSION, Cluster, Thin
-from quorisk.kernels.cluster.years import simulate_years
+from quorisk.kernels.cluster.years import draw_years
 from quorisk.kernels.errors import ResultError
 
 CLUSTER = Cluster(6, 2, 2, 5, 10, node_loss=2.0, repair_time=0.01, thin=(Thin(1, 2.0, False),), sets=((0, 1), (2, 3)))
@@ -14,9 +14,7 @@ CLUSTER = Cluster(6, 2, 2, 5, 10, node_loss=2.0, repair_time=0.01, thin=(Thin(1,
 
 def of_years(first: int, num: int, seed: int = 1) -> dict:
     """The row of some years, read back from a table."""
-    table = pa.Table.from_pylist(
-        [row_of_years(CLUSTER, seed, first, simulate_years(CLUSTER, first, num, seed))], SCHEMA
-    )
+    table = pa.Table.from_pylist([row_of_years(CLUSTER, seed, first, draw_years(CLUSTER, first, num, seed))], SCHEMA)
     [read] = table.to_pylist()
     return read
 
@@ -27,17 +25,17 @@ def test_parts_are_the_whole():
     assert merged == whole | {"sizes": merged["sizes"]}
     assert {tuple(each.values()) for each in merged["sizes"]} == {tuple(each.values()) for each in whole["sizes"]}
     assert cluster_of_row(merged) == CLUSTER
-    assert tally_of_row(merged).sums == simulate_years(CLUSTER, 10, 300, 1).sums
+    assert tally_of_row(merged).sums == draw_years(CLUSTER, 10, 300, 1).sums
 
 
 def test_a_cluster_without_disks_is_the_one_that_it_was_before_there_were_any():
     assert "disk" not in rows.canonical_cluster(CLUSTER)
     of_disks = CLUSTER._replace(disks_per_node=2, disk_loss=0.5)
-    assert cluster_of_row(row_of_years(of_disks, 1, 0, simulate_years(of_disks, 0, 10, 1))) == of_disks
+    assert cluster_of_row(row_of_years(of_disks, 1, 0, draw_years(of_disks, 0, 10, 1))) == of_disks
 
 
 def test_seeds_and_clusters_stay_apart():
-    other = row_of_years(CLUSTER._replace(nodes=7), 1, 0, simulate_years(CLUSTER._replace(nodes=7), 0, 10, 1))
+    other = row_of_years(CLUSTER._replace(nodes=7), 1, 0, draw_years(CLUSTER._replace(nodes=7), 0, 10, 1))
     assert len(merge_years([of_years(0, 10), of_years(10, 10, seed=2), other])) == 3
 
 

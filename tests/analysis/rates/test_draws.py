@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from quorisk.analysis.experiment import config
-from quorisk.analysis.rates.draws import PER_YEAR, draw_unknowns, rows_by_draw, unknowns, with_values
+from quorisk.analysis.rates.draws import PER_YEAR, by_draw, draw_unknowns, unknowns, with_values
 from quorisk.analysis.statistics.known import Gamma, LogNormal
 
 DOCUMENT = {
@@ -81,7 +81,7 @@ def test_draws_are_the_same_every_time_and_others_with_another_seed():
 def test_draws_go_into_points():
     found = experiment()
     each = found.points[0]
-    [first, *_] = rows_by_draw(draw_unknowns(found, 4).values(unknowns(found, each)))
+    [first, *_] = by_draw(draw_unknowns(found, 4).values(unknowns(found, each)))
     point = with_values(each.point, first)
     assert point.rates["bookie_is_lost"] == first["rates.bookie_is_lost"] != each.point.rates["bookie_is_lost"]
     assert point.message_loss == first["faults.message_loss"]

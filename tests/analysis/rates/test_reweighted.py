@@ -9,7 +9,7 @@ import pytest
 from quorisk.analysis.exact.exact import exact
 from quorisk.analysis.experiment.config import build_experiment
 from quorisk.analysis.rates import reweighted
-from quorisk.analysis.rates.draws import PER_YEAR, draw_unknowns, rows_by_draw, unknowns, with_values
+from quorisk.analysis.rates.draws import PER_YEAR, by_draw, draw_unknowns, unknowns, with_values
 from quorisk.analysis.rates.sensitivity import weigh
 
 MEMORY = 1 << 26
@@ -55,7 +55,7 @@ def test_each_draw_is_a_design_solved_anew():
     found = known(of, 16)
     [design] = found.designs
     values = [draw_unknowns(of, 16).values(unknowns(of, point)) for point in of.points]
-    for i, drawn in enumerate(zip(*(list(rows_by_draw(each)) for each in values), strict=True)):
+    for i, drawn in enumerate(zip(*(list(by_draw(each)) for each in values), strict=True)):
         truth = sum(row[PER_YEAR] * solved(of, point, row) for point, row in zip(of.points, drawn, strict=True))
         assert design.values[i] == pytest.approx(truth, rel=1e-9)
     assert design.num_solved == 16

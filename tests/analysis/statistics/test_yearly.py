@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from quorisk.analysis.statistics import yearly
 from quorisk.analysis.statistics.intervals import clopper_pearson
-from quorisk.analysis.statistics.yearly import INDEPENDENT, SHARED, ScenarioPart
+from quorisk.analysis.statistics.yearly import INDEPENDENT, SHARED, YearPart
 from tests.references import partitions
 
 P = st.floats(0.0, 1.0)
@@ -17,8 +17,8 @@ P = st.floats(0.0, 1.0)
 
 @given(st.lists(st.tuples(st.floats(0.0, 1e12), P, P, P), min_size=1, max_size=5))
 def test_a_sum_is_that_of_its_parts(given_parts):
-    parts = [ScenarioPart(per_year, *sorted(ends)) for per_year, *ends in given_parts]
-    parts = [ScenarioPart(part.per_year, part.low, part.p, part.high) for part in parts]
+    parts = [YearPart(per_year, *sorted(ends)) for per_year, *ends in given_parts]
+    parts = [YearPart(part.per_year, part.low, part.p, part.high) for part in parts]
     total = yearly.add_up(parts, 0.9)
     assert total.p == pytest.approx(sum(part.per_year * part.p for part in parts))
     assert total.low == pytest.approx(sum(part.per_year * part.low for part in parts))
@@ -26,9 +26,9 @@ def test_a_sum_is_that_of_its_parts(given_parts):
 
 
 def test_what_is_exact_needs_no_interval():
-    total = yearly.add_up([ScenarioPart(3.0, 0.5, 0.5, 0.5), ScenarioPart(2.0, 0.0, 0.0, 0.0)], 0.9)
+    total = yearly.add_up([YearPart(3.0, 0.5, 0.5, 0.5), YearPart(2.0, 0.0, 0.0, 0.0)], 0.9)
     assert total == yearly.YearlyLosses(1.5, 1.5, 1.5, 1.0, "exact")
-    mixed = yearly.add_up([ScenarioPart(3.0, 0.5, 0.5, 0.5), ScenarioPart(2.0, 0.0, 0.0, 0.1)], 0.9)
+    mixed = yearly.add_up([YearPart(3.0, 0.5, 0.5, 0.5), YearPart(2.0, 0.0, 0.0, 0.1)], 0.9)
     assert (mixed.low, mixed.confidence) == (1.5, 0.9)
     assert mixed.high == pytest.approx(1.7)
 
@@ -46,7 +46,7 @@ def test_the_interval_of_a_sum_holds_as_often_as_it_says_however_scenarios_depen
         losses = (uniform < p[:, None]).sum(axis=1)
         level = yearly.confidence_of_each(confidence, 2)
         parts = [
-            ScenarioPart(often, int(k) / runs, *clopper_pearson(int(k), runs, level, 0))
+            YearPart(often, int(k) / runs, *clopper_pearson(int(k), runs, level, 0))
             for often, k in zip(per_year, losses, strict=True)
         ]
         total = yearly.add_up(parts, confidence)
@@ -63,9 +63,9 @@ def test_one_scenario_alone_needs_no_adjustment():
 def test_three_scenarios_in_closed_form():
     """Events with objects of one fate, of their own, and of nobody knows which."""
     parts = [
-        ScenarioPart(10.0, 0.01, 0.01, 0.01, 5.0),
-        ScenarioPart(0.3, 0.002, 0.002, 0.002, 100.0, SHARED),
-        ScenarioPart(0.01, 0.5, 0.5, 0.5, 3.0, INDEPENDENT),
+        YearPart(10.0, 0.01, 0.01, 0.01, 5.0),
+        YearPart(0.3, 0.002, 0.002, 0.002, 100.0, SHARED),
+        YearPart(0.01, 0.5, 0.5, 0.5, 3.0, INDEPENDENT),
     ]
     apart = 10.0 * (1.0 - 0.99**5) + 0.3 * 0.002 + 0.01 * (1.0 - 0.5**3)
     together = 10.0 * 0.01 + 0.3 * 0.002 + 0.01 * (1.0 - 0.5**3)
@@ -82,12 +82,12 @@ def test_three_scenarios_in_closed_form():
     )
     assert yearly.is_open(parts)
     assert not yearly.is_open(parts[1:])
-    assert not yearly.is_open([ScenarioPart(1.0, 0.0, 0.0, 0.0, 9.0), ScenarioPart(1.0, 0.5, 0.5, 0.5)])
+    assert not yearly.is_open([YearPart(1.0, 0.0, 0.0, 0.0, 9.0), YearPart(1.0, 0.5, 0.5, 0.5)])
 
 
 def test_what_is_sure_to_be_lost_or_not_is_an_incident_each_time_or_never():
-    assert yearly.incidents([ScenarioPart(3.0, 1.0, 1.0, 1.0, 1e9)]) == (3.0, 3.0, 3.0)
-    assert yearly.p_any(yearly.incidents([ScenarioPart(1e9, 0.0, 0.0, 0.0, 1e9)])) == (0.0, 0.0, 0.0)
+    assert yearly.incidents([YearPart(3.0, 1.0, 1.0, 1.0, 1e9)]) == (3.0, 3.0, 3.0)
+    assert yearly.p_any(yearly.incidents([YearPart(1e9, 0.0, 0.0, 0.0, 1e9)])) == (0.0, 0.0, 0.0)
     assert yearly.p_any(yearly.Ends(1e9, 1e9, 1e9), yearly.Ends(1.0, 1.0, 1.0)).value == 1.0
 
 
@@ -100,10 +100,8 @@ def test_partitions_that_share_zones_lie_between_shared_and_independent_fates():
     p, per_year = fleet.p_restarting, 0.3
     assert found.mean() == pytest.approx(hits * p, rel=4 * found.std() / found.mean() / math.sqrt(len(found)))
     rate = per_year * (found > 0).mean()
-    shared, independent = (
-        yearly.incidents([ScenarioPart(per_year, p, p, p, hits, fates)]).value for fates in yearly.FATES
-    )
-    both = yearly.incidents([ScenarioPart(per_year, p, p, p, hits)])
+    shared, independent = (yearly.incidents([YearPart(per_year, p, p, p, hits, fates)]).value for fates in yearly.FATES)
+    both = yearly.incidents([YearPart(per_year, p, p, p, hits)])
     assert (both.low, both.high) == (shared, independent)
     assert 5 * shared < rate < 0.5 * independent
     alone = partitions.outages(fleet._replace(partitions=1), 400_000, 12)  # one object: the two are the same
@@ -117,5 +115,5 @@ def test_one_fate_and_fates_of_their_own_are_the_ends_that_a_simulation_reaches(
     apart = (rng.random((100_000, hits)) < p).any(axis=1).mean()
     together = (rng.random(100_000) < p).mean()
     for seen, fates in ((together, SHARED), (apart, INDEPENDENT)):
-        expected = yearly.incidents([ScenarioPart(1.0, p, p, p, hits, fates)]).value
+        expected = yearly.incidents([YearPart(1.0, p, p, p, hits, fates)]).value
         assert seen == pytest.approx(expected, abs=4 * math.sqrt(expected * (1 - expected) / 100_000))

@@ -9,7 +9,7 @@ from quorisk.analysis.cluster.certified import DrawPlan, certified
 from quorisk.kernels.cluster.fate import ALL, Down, fate, kinds_of_units, room_for_fate
 from quorisk.kernels.cluster.placement import catalogue, law_of
 from quorisk.kernels.cluster.setting import Cluster, Event, Thin, units
-from quorisk.kernels.cluster.years import ANY, ENTRIES, INCIDENTS, simulate_years
+from quorisk.kernels.cluster.years import ANY, ENTRIES, INCIDENTS, draw_years
 from tests.analysis.cluster.clusters import outage
 from tests.external.incidents import EVERY_SET
 from tests.kernels.cluster.test_fate import listed
@@ -45,7 +45,7 @@ def off_of(tally, what):
 @pytest.mark.parametrize("name", LITERALLY)
 def test_years_and_strata_are_those_of_a_simulation_of_single_disks(name):
     cluster = LITERALLY[name]
-    tally = simulate_years(cluster, 0, YEARS, 3)
+    tally = draw_years(cluster, 0, YEARS, 3)
     told = list(literal.years(cluster, catalogue(cluster), LITERAL_YEARS, 4))
     values = {
         ANY: [float(bool(year.incidents)) for year in told],
@@ -65,7 +65,7 @@ def test_years_and_strata_are_those_of_a_simulation_of_single_disks(name):
 @pytest.mark.parametrize("name", LITERALLY)
 def test_sizes_are_those_of_a_simulation_of_single_disks(name):
     """Entries that incidents lose are drawn, disk by disk, with the mean that is computed."""
-    tally = simulate_years(LITERALLY[name], 0, YEARS, 3)
+    tally = draw_years(LITERALLY[name], 0, YEARS, 3)
     drawn = (tally.weight[0] * tally.largest[0]).sum() * 2.0**-40 / YEARS
     assert drawn == pytest.approx(tally.mean(ENTRIES) * LITERALLY[name].entries, rel=0.05)
 
@@ -83,7 +83,7 @@ def test_incidents_are_those_of_an_enumeration(nodes, copies, disks, node_loss):
     found = certified(cluster, 0.99999, DrawPlan(1, 1, None, 1e-2)).incidents
     assert found.low < expected < found.high
     assert found.value == pytest.approx(expected, rel=2e-2)
-    tally = simulate_years(cluster, 0, YEARS, 3)
+    tally = draw_years(cluster, 0, YEARS, 3)
     assert abs(tally.mean(INCIDENTS) - expected) < 4.5 * off_of(tally, INCIDENTS)
 
 

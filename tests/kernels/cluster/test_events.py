@@ -7,7 +7,7 @@ import pytest
 
 from quorisk.analysis.cluster.certified import DrawPlan, certified
 from quorisk.kernels.cluster.setting import Cluster, Event, Thin
-from quorisk.kernels.cluster.years import ANY, BY_CAUSE, INCIDENTS, simulate_years
+from quorisk.kernels.cluster.years import ANY, BY_CAUSE, INCIDENTS, draw_years
 
 DRAWS, YEARS = DrawPlan(1, 1), 40_000
 HOUR = 1.0 / 8766.0
@@ -30,7 +30,7 @@ def test_batches_of_5_of_100_nodes_lose_what_an_enumeration_says(p_lost, ledgers
     assert found.p_any.value == pytest.approx(1.0 - exp(-2.0 * p_any), rel=1e-9)
     assert found.entries.value == pytest.approx(2.0 * hit * cluster.entries, rel=1e-9)
     assert found.by_cause["firmware"].share == pytest.approx(1.0)
-    tally = simulate_years(cluster, 0, YEARS, 3)
+    tally = draw_years(cluster, 0, YEARS, 3)
     off = sqrt((tally.mean(ANY + 1) - tally.mean(ANY) ** 2) / YEARS)
     assert abs(tally.mean(ANY) - found.p_any.value) < 4.5 * off
     assert tally.mean(BY_CAUSE + 2) == tally.mean(INCIDENTS) > 0.0
@@ -60,7 +60,7 @@ def test_batches_take_the_place_of_single_losses_at_the_same_rate_of_each_node(b
     in_batch = 1.0 - (1.0 - comb(10, 3) / comb(100, 3)) ** 1e5
     assert found.by_cause["batch"].incidents.value == pytest.approx(beta * rate * 10 * in_batch, rel=2e-2)
     assert beta == 0.0 or found.by_cause["batch"].share > 0.98
-    tally = simulate_years(cluster, 0, YEARS, 5)
+    tally = draw_years(cluster, 0, YEARS, 5)
     off = sqrt(max(0.0, tally.mean(INCIDENTS + 1) - tally.mean(INCIDENTS) ** 2) / YEARS)
     width = (found.incidents.high - found.incidents.low) / 3.9
     assert abs(tally.mean(INCIDENTS) - found.incidents.value) < 4.5 * hypot(off, width)

@@ -7,7 +7,7 @@ import pytest
 
 from quorisk.analysis.cluster.certified import DrawPlan, certified
 from quorisk.kernels.cluster.setting import Cluster, Event
-from quorisk.kernels.cluster.years import INCIDENTS, simulate_years
+from quorisk.kernels.cluster.years import INCIDENTS, draw_years
 from tests.external.incidents import EVERY_SET
 from tests.references.cluster import enumerated
 
@@ -27,7 +27,7 @@ def test_incidents_are_those_of_an_enumeration(nodes, copies, known):
     found = certified(cluster, 0.99999, DrawPlan(1, 1, None, 1e-2)).incidents
     assert found.low < expected < found.high
     assert found.value == pytest.approx(expected, rel=2e-2)
-    tally = simulate_years(cluster, 0, YEARS, 3)
+    tally = draw_years(cluster, 0, YEARS, 3)
     off = sqrt((tally.mean(INCIDENTS + 1) - tally.mean(INCIDENTS) ** 2) / YEARS)
     assert abs(tally.mean(INCIDENTS) - expected) < 4.5 * off
     alike = cluster._replace(node_loss=cluster.hits, events=())

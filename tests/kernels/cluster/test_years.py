@@ -8,7 +8,7 @@ import pytest
 from quorisk.kernels.cluster.fate import compiled
 from quorisk.kernels.cluster.placement import catalogue
 from quorisk.kernels.cluster.setting import Cluster, Event, Thin
-from quorisk.kernels.cluster.years import ANY, BY_CAUSE, ENTRIES, INCIDENTS, _years, simulate_years, warm_up_of
+from quorisk.kernels.cluster.years import ANY, BY_CAUSE, ENTRIES, INCIDENTS, _years, draw_years, warm_up_of
 from tests.analysis.cluster.clusters import outage, rack_outage
 from tests.references.cluster import literal
 
@@ -44,7 +44,7 @@ YEARS, LITERAL_YEARS = 60_000, 500
 @pytest.mark.parametrize("name", LITERALLY)
 def test_years_are_those_of_a_literal_simulation(name):
     cluster = LITERALLY[name]
-    tally = simulate_years(cluster, 0, YEARS, 3)
+    tally = draw_years(cluster, 0, YEARS, 3)
     told = list(literal.years(cluster, catalogue(cluster), LITERAL_YEARS, 4))
     values = {
         ANY: [float(bool(year.incidents)) for year in told],
@@ -60,24 +60,20 @@ def test_years_are_those_of_a_literal_simulation(name):
 @pytest.mark.parametrize("name", ["thin entries", "batches that wear out", "two racks 3 of 4"])
 def test_years_do_not_depend_on_who_adds_them_up(name):
     cluster = LITERALLY[name]
-    whole = simulate_years(cluster, 0, 10_000, 7, threads=2)
+    whole = draw_years(cluster, 0, 10_000, 7, threads=2)
     parts = (
-        simulate_years(cluster, 0, 1, 7)
-        .plus(simulate_years(cluster, 5_000, 5_000, 7))
-        .plus(simulate_years(cluster, 1, 4_999, 7))
+        draw_years(cluster, 0, 1, 7).plus(draw_years(cluster, 5_000, 5_000, 7)).plus(draw_years(cluster, 1, 4_999, 7))
     )
     assert whole.years == parts.years == 10_000
     assert whole.sums == parts.sums
     assert (whole.weight == parts.weight).all()
     assert (whole.largest == parts.largest).all()
-    assert simulate_years(cluster, 0, 10_000, 8).sums != whole.sums
+    assert draw_years(cluster, 0, 10_000, 8).sums != whole.sums
 
 
 def test_years_are_compiled_once_for_whole_numbers_and_others():
     whole = SMALL._replace(ledgers=20, entries_per_ledger=10)
-    tallies = [
-        simulate_years(each, 0, 100, 3) for each in (whole, whole._replace(ledgers=20.0, entries_per_ledger=10.0))
-    ]
+    tallies = [draw_years(each, 0, 100, 3) for each in (whole, whole._replace(ledgers=20.0, entries_per_ledger=10.0))]
     assert tallies[0].sums == tallies[1].sums
     assert len(compiled(_years).signatures) == 1
 
@@ -88,7 +84,7 @@ def test_a_node_that_is_down_is_not_repaired_again(queue):
     cluster = Cluster(
         1, 1, 1, 1, 1, node_loss=2.0, detection_delay=240 * HOUR, repair_time=1440 * HOUR, repair_queue=queue
     )
-    tally, truth = simulate_years(cluster, 0, 4 * YEARS, 1, threads=2), 2.0 / (1.0 + 2.0 * 1680 * HOUR)
+    tally, truth = draw_years(cluster, 0, 4 * YEARS, 1, threads=2), 2.0 / (1.0 + 2.0 * 1680 * HOUR)
     off = sqrt((tally.mean(INCIDENTS + 1) - tally.mean(INCIDENTS) ** 2) / tally.years)
     assert abs(tally.mean(INCIDENTS) - truth) < 4.5 * off
 
@@ -104,7 +100,7 @@ def test_a_node_that_is_down_is_not_repaired_again(queue):
 )
 def test_where_nodes_are_often_down_a_year_does_not_begin_with_more_of_them_up_than_others_do(cluster, num_years):
     """Losses are a renewal process: as often as anything is up, it is lost."""
-    tally, rate = simulate_years(cluster, 0, num_years, 1, threads=2), cluster.node_loss + cluster.outages
+    tally, rate = draw_years(cluster, 0, num_years, 1, threads=2), cluster.node_loss + cluster.outages
     off = sqrt((tally.mean(INCIDENTS + 1) - tally.mean(INCIDENTS) ** 2) / tally.years)
     assert abs(tally.mean(INCIDENTS) - rate / (1.0 + rate * cluster.detection_delay)) < 4.5 * off
 
@@ -116,7 +112,7 @@ def test_where_nodes_are_seldom_down_a_year_warms_up_for_two_windows():
 
 def test_causes_add_up():
     cluster = RACKED._replace(thin=(Thin(1, 2, False),))
-    tally = simulate_years(cluster, 0, 5_000, 1)
+    tally = draw_years(cluster, 0, 5_000, 1)
     causes = [tally.mean(BY_CAUSE + 2 * i) for i in range(len(cluster.causes))]
     assert min(causes) > 0.0
     assert sum(causes) == pytest.approx(tally.mean(INCIDENTS))
@@ -124,13 +120,13 @@ def test_causes_add_up():
 
 def test_ageing_of_shape_1_is_none():
     """Losses of ageing nodes are drawn node by node, yet are as many: here with a hazard that nearly is constant."""
-    ageing = simulate_years(SMALL._replace(lifetime_shape=1.0 + 1e-9), 0, YEARS, 2)
-    constant = simulate_years(SMALL, 0, YEARS, 3)
+    ageing = draw_years(SMALL._replace(lifetime_shape=1.0 + 1e-9), 0, YEARS, 2)
+    constant = draw_years(SMALL, 0, YEARS, 3)
     for what in (ANY, INCIDENTS, ENTRIES):
         off = sum((tally.mean(what + 1) - tally.mean(what) ** 2) / YEARS for tally in (ageing, constant))
         assert abs(ageing.mean(what) - constant.mean(what)) < 4.5 * sqrt(off)
 
 
 def test_a_cluster_that_loses_nothing():
-    tally = simulate_years(Cluster(5, 2, 2, 10, 10, node_loss=5.0), 0, 100, 1)
+    tally = draw_years(Cluster(5, 2, 2, 10, 10, node_loss=5.0), 0, 100, 1)
     assert tally.sums == (0,) * len(tally.sums)
