@@ -1,5 +1,6 @@
 """The verbs as functions: `quorisk.estimate` and the others. Each returns what its verb prints, as an object that has
-the fields of `--json`, a pandas frame, and a table or picture for notebooks."""
+the fields of `--json`, a pandas frame, and a table or picture for notebooks. Every verb takes an experiment (`Source`)
+and changed values (`Overrides`); `threads` is the number of cores to use, all if None."""
 
 import math
 import warnings
@@ -255,10 +256,11 @@ def trace(
 ) -> Counterexample:
     """Shows how an invariant breaks, step by step.
 
-    Finds a shortest counterexample if the search of all states fits in `memory` (bytes, or a text such as "512MiB"), or
-    else takes one from the random runs and minimises it. `run` asks for the random run of a (seed, index) instead, and
-    `replay` for a trace that `quorisk trace --json` wrote. In the result, `proved` says that no reachable state breaks
-    the invariant. Raises ConfigError if the experiment, the run or the saved trace cannot be used.
+    Finds a shortest counterexample to `invariant`, any data loss if not given, if the search of all states fits in
+    `memory` (bytes, or a text such as "512MiB"), or else takes one from the random runs and minimises it. `run` asks
+    for the random run of a (seed, index) instead, and `replay` for a trace that `quorisk trace --json` wrote. In the
+    result, `proved` says that no reachable state breaks the invariant. Raises ConfigError if the experiment, the run or
+    the saved trace cannot be used.
 
     Example: `print(trace("configs/defect1.toml", memory="64MiB"))`
     """
