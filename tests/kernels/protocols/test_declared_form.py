@@ -158,7 +158,10 @@ VERBS = [
     ["sensitivity", "two_phase.toml"],
     ["compare", "two_phase.toml", "--ablation", "--set", "run.runs=5000"],
     ["trace", "two_phase.toml"],
+    ["recommend", "two_phase.toml", "--set", "grid.participants=[2, 3]", "--set", "run.runs=5000"],
     ["run", "two_phase.toml", "--set", "grid.participants=[2, 3]", "--set", "run.runs=5000", "--out", "results"],
+    ["diff", "results", "results"],
+    ["plot", "results"],
 ]
 
 
