@@ -81,7 +81,7 @@ def bind(template: Any, name: str, kept_for: str | None = None, allocates: bool 
 
 
 _ONCE: set[tuple[str, str]] = set()
-"""Pairs of what and protocol that this process has compiled or loaded by `once`."""
+"""Pairs of mark and protocol that this process has compiled or loaded by `once`."""
 
 
 def once(what: str, protocol: str, call: Callable[[], object]) -> None:

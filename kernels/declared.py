@@ -130,7 +130,7 @@ class Walk(NamedTuple):
 
 def walks(model: Model, params: Any, num: int, seed: int) -> Iterator[Walk]:
     """Yields the steps of random walks in plain Python; each state and step is checked. Actions taken seldom so far are
-    the likeliest. Raises ModelError, which says what is wrong where."""
+    the likeliest. Raises ModelError, which names the mistake and its place."""
     chance = random.Random(seed)
     taken: Counter[int] = Counter()
     choices = evaluated(model, "initial_choices", params, model.initial_choices, params)
@@ -200,7 +200,7 @@ def _enabled(model: Model, params: Any, state: Any) -> list[tuple[int, int]]:
 
 
 def _taken(model: Model, params: Any, state: Any, place: int, instance: int, chance: random.Random) -> tuple[int, Any]:
-    """Returns what an instance loses, drawn at random, and the state after it."""
+    """Returns an instance's lost subset, drawn at random, and the state after it."""
     action = model.actions[place]
     where = f"{action.name}, instance {instance},"
     sent = int(evaluated(model, f"sends of {where}", state, action.sends, state, params, instance))

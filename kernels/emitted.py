@@ -74,7 +74,7 @@ class Emit:
         return state
 
     def subset(self, context: Any, builder: Any, action: int, value: Callable[[Any], Any]) -> Any:
-        """Emits the mask of what an action may lose; where it may exceed `Model.max_sends`, a check that refuses it."""
+        """Emits the mask of an action's lost subset; where it may exceed `Model.max_sends`, a check that refuses it."""
         sent = value(self.model.sends[action])
         if bits(self.within_widths.sends[action])[1] >> self.max_sends:
             why = f"{self.action_names[action]} sends more than {self.max_sends} messages, or others"

@@ -23,7 +23,7 @@ from quorisk.say.quantities import YEAR_S
 
 
 class Restarts(NamedTuple):
-    """Restarts and outages: nodes are down for a while and keep what is on disk."""
+    """Restarts and outages: nodes are down for a while and keep their disks."""
 
     per_year: float = 0.0
     """Restarts of each node a year."""
@@ -74,7 +74,7 @@ class Writing(NamedTuple):
     """Ledgers that take no writes because a node, a rack or the whole cluster does not answer."""
 
     node_down: float
-    """The part of all ledgers that take none while one node is down, whichever it is."""
+    """Fraction of all ledgers that take no writes while any one node is down."""
     has_room: bool
     """Whether they take writes again once another node has taken its place."""
     minutes_per_year: float | None

@@ -99,7 +99,7 @@ def _rate(cluster: Cluster, what: str, confidence: float, draws: DrawPlan, purpo
 
 
 def _ends(part: Shares, what: int, confidence: float) -> tuple[float, float]:
-    """The interval of the sum at place `what`, which its squares follow, as a rate a year."""
+    """The interval of the sum at place `what`, whose squares are at the next place, as a rate a year."""
     low, high = bernstein(part.sums[what], part.sums[what + 1], part.draws, confidence)
     return part.whole * low, part.whole * high
 

@@ -64,7 +64,7 @@ def _hazard(first: float, memory: float) -> float:
 
 
 def _steepest(incidents: float, first: float, twice: float) -> float | None:
-    """A bound of the hazard: the least G that the proof takes; None if there is none."""
+    """A bound of the hazard: the smallest G for which the proof holds; None if it holds for none."""
     if incidents * twice >= 1.0 or first * twice >= _E:
         return None
     root = first

@@ -57,8 +57,9 @@ def losses_on_clusters(
     num_draws: int = NUM_DRAWS,
     tell: Callable[[int], None] | None = None,
 ) -> Allowed | None:
-    """Returns what these designs may lose; None if the file gives no uncertainty for any figure that matters, or if
-    nodes age, so that years have to be drawn. `tell` is called with the number of designs done.
+    """Returns the losses of these designs for draws of uncertain figures; None if the file gives no uncertainty for any
+    figure that matters, or if nodes age, so that years have to be drawn. `tell` is called with the number of designs
+    done.
     """
     of = _figures(experiment, placed)
     if not of or any(each.cluster.is_ageing for each in placed):

@@ -97,7 +97,7 @@ def _computed(found: Mapping[K, Placed], tell: Callable[..., T], effort: Effort)
 
 
 def with_cluster(frame: "pd.DataFrame", experiment: Experiment, precision: float = PRECISION) -> "pd.DataFrame":
-    """Returns a frame of an experiment with what its designs lose on their clusters; as it is without [cluster].
+    """Returns a frame of an experiment with the losses of its designs on their clusters; unchanged without [cluster].
 
     Columns: each of COLUMNS with its ends; `any_loss_method`, by which the first of them was found; `incident_p50`,
     `incident_p99` and `incident_p99_high`, the entries that an incident loses; one for each cause, which begins with

@@ -28,7 +28,7 @@ class Recommendation(NamedTuple):
     sentences: list[str]
     """Reasons for the headline, and its qualifications."""
     flips: list[str]
-    """Sentences on what would change the choice, as far as these results show."""
+    """Sentences on changes that would flip the choice, as far as these results show."""
 
 
 def recommend(frame: pd.DataFrame, without_runs: int = 0, sure: Doubt | None = None) -> Recommendation:

@@ -32,7 +32,7 @@ class BreakEvenSearch(NamedTuple):
     """Results of scaling some figures."""
 
     chosen: str | None
-    """The design chosen with the figures as they are; None if there was no time to find it."""
+    """The design chosen with unchanged figures; None if there was no time to find it."""
     found: list[tuple[Lever, Flip]]
     """The flips, by values of the figures."""
     tried: list[Lever]

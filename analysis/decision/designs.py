@@ -111,7 +111,7 @@ class Design(NamedTuple):
         return found | {self.worst["placement"]: years.ends(self.worst, "any_loss")} if len(found) > 1 else {}
 
     def placed(self) -> str:
-        """Returns what placements are worth in a clause, its own first; empty if no other one is possible."""
+        """Returns a clause that compares placements, its own first; empty if no other one is possible."""
         ranked = sorted(self.by_placement.items(), key=lambda each: each[0] != self.worst["placement"])
         return ", ".join(f"{numbers.plain(ends.value)} with {text.PLACEMENTS[name]}" for name, ends in ranked)
 
@@ -144,7 +144,7 @@ class Design(NamedTuple):
 
     @property
     def span(self) -> tuple[float, float]:
-        """The interval of its losses under its worst faults, whichever these are."""
+        """The interval of its losses under its worst faults."""
         return max(point["low"] for point in self.points), self.worst["high"]
 
     def is_tied(self, other: "Design") -> bool:
@@ -186,7 +186,7 @@ class Design(NamedTuple):
         return said
 
     def shortfalls(self) -> list[str]:
-        """Returns where its promises fall short of what designs are held to, whatever the runs say."""
+        """Returns its promises that fall short of the targets, which no run can change."""
         return [said for _, said in self._short()]
 
     def falls_short(self, *of: str) -> bool:

@@ -67,7 +67,7 @@ class Diff(NamedTuple):
 
 
 def diff(before: Path, after: Path, invariant: str, confidence: float = 0.95) -> Diff:
-    """Compares what two sweeps found of an invariant, at the configurations that they have in common.
+    """Compares two sweeps' results on an invariant, at their common configurations.
 
     Raises ConfigError if there are none, or no results that can be read.
     """

@@ -233,7 +233,8 @@ def of_draws(part: float) -> str:
 
 
 def learned(each: Learn) -> str:
-    """Returns a sentence or two on what to measure next and how long that takes, or on what makes it irrelevant."""
+    """Returns a sentence or two on the next figure to measure and the time it takes, or on changes that make it
+    irrelevant."""
     events = numbers.counted(each.events, "event") if each.events < _MOST_COUNTED else f"{each.events:.2g} events"
     where = f"on which side of {numbers.plain(each.at, 2)} a {each.per} {each.name} lies, where the choice changes"
     if each.years is None:

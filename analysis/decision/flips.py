@@ -28,7 +28,7 @@ class Flip(NamedTuple):
     """The design chosen beyond; empty if no design meets the targets there."""
     before: float
     beyond: float
-    """Factors of the figure, or its values: with the first the choice is as it is, with the second another one."""
+    """Factors of the figure, or its values: the choice is the same with the first, and another with the second."""
 
 
 def flip(choose: Callable[[float], str], chosen: str, step: float, narrow: float = NARROW) -> Flip | None:
@@ -54,7 +54,7 @@ def is_flip(sentence: str) -> bool:
 
 
 def flip_sentences(rows: pd.DataFrame, found: Sequence[Design], target: float) -> list[str]:
-    """Returns sentences on what would change the choice among these designs, as far as their own rows show.
+    """Returns sentences on changes that would flip the choice among these designs, as far as their own rows show.
 
     Tried are the target, how often a year each scenario happens, and each setting of the faults alone. Where no design
     meets the targets, the first sentence says which targets one would meet.

@@ -28,7 +28,7 @@ class Lever(NamedTuple):
     key: str
     """Dotted key: rates.bookie_is_lost, where no scenario has its own; scenarios.power_outage.rates.bookie_is_lost."""
     value: float
-    """The figure as it is; the largest of the grid's values."""
+    """The present figure; the largest of the grid's values."""
     is_physical: bool = False
     """Rates and times are in seconds."""
     written: str = ""

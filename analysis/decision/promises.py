@@ -77,8 +77,8 @@ def _clusters(experiment: Experiment) -> dict[str, list[Cluster]]:
 
 @lru_cache(maxsize=4096)
 def _survives_a_rack(cluster: Cluster, copies: int) -> bool:
-    """Whether no rack ever has all of the `copies` with which an entry is acknowledged: whichever is down, all ledgers
-    can be read and closed."""
+    """Whether no rack ever has all of the `copies` with which an entry is acknowledged, so that all ledgers can be read
+    and closed with any rack down."""
     down = availability(cluster, Restarts(), copies).rack_down
     return down is not None and down.closing == 0.0
 

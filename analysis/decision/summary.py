@@ -142,7 +142,8 @@ def _disagreement(design: Design, found: Sequence[Design]) -> Iterator[tuple[str
 
 
 def _choice(design: Design, picks: Sequence[Design], sure: Doubt | None) -> Iterator[tuple[str, str]]:
-    """Facts on the choice: the draws in which it is this design, the runner-up, placements, and what to learn."""
+    """Facts on the choice: the share of draws that choose this design, the runner-up, placements, and the next figure
+    to measure."""
     if picks and sure is not None and design.settings in sure.allowed and len(sure.allowed) > 1:
         often = of_draws(sure.choice.get(design.settings, 0.0))
         yield "still the choice", f"in {often} of draws from what is known of the rates"

@@ -199,7 +199,7 @@ def _part(inside: float, leaves: float, exits: Exits | None) -> LossPart:
 
 
 def applies(point: Point, run: RunSettings) -> bool:
-    """Whether a head can answer for a point: it knows no fixed time, nor what would come after a lifetime."""
+    """Whether a head can answer for a point: not with a fixed time, nor for steps after a lifetime."""
     return point.horizon == math.inf and not (run.at_any_time and point.lifetime < math.inf)
 
 

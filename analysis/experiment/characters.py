@@ -21,7 +21,7 @@ def one_line(text: str) -> str:
 
 
 def check_words(name: str, words: str) -> str:
-    """Returns a text for people as it is. Raises ConfigError, which calls it `name`, if it has control characters."""
+    """Returns a text for people unchanged. Raises ConfigError, which calls it `name`, if it has control characters."""
     if found := next(filter(is_control, words), None):
         raise ConfigError(f"{name}: has a control character, {ascii(found)[1:-1]}; remove it")
     return words

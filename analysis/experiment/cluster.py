@@ -87,7 +87,7 @@ def _read_as(bare: Kind, parse: Callable[[str], Fraction], times: int, example: 
 
 
 def _read_time(value: object) -> float | None:
-    """The seconds of a time; a bare number, which might be hours, is none."""
+    """The seconds of a time; a number without a unit, which might be hours, is refused."""
     if isinstance(value, str):
         return float(units.read_time(value))
     return 0.0 if value == 0 and not isinstance(value, bool) else None
@@ -210,8 +210,8 @@ def _mine(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def arranged(protocol: str, values: Mapping[str, Any]) -> Cluster:
-    """Returns the cluster of a design, by the values of all keys, without what follows from rates of runs. Raises
-    ConfigError if the design does not go there."""
+    """Returns the cluster of a design, by the values of all keys, without figures that follow from rates of runs.
+    Raises ConfigError if the design does not go there."""
     promise = registry.promises(protocol)
     copies_key = next((key for key in COPIES if key in values), None)
     if promise is None or copies_key is None:

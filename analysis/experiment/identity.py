@@ -91,8 +91,8 @@ def point_id(model: Model, point: Point) -> str:
 
 
 def point_ids(model: Model) -> Callable[[Point], str]:
-    """Returns a faster `point_id` for many points: what mappings that they share (the same objects) add to the JSON is
-    computed once."""
+    """Returns a faster `point_id` for many points: the JSON of mappings that they share (the same objects) is computed
+    once."""
     later, source = later_defaults(model), _source(model)
     known: dict[tuple[int, int], tuple[Point, list[str]]] = {}  # a point keeps the mappings whose ids these are
 

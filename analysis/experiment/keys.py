@@ -73,7 +73,7 @@ class Key(NamedTuple):
 
 
 def integer(low: int, high: int) -> Kind:
-    """Returns the kind of the integers from low to high; true and 3.0 are none."""
+    """Returns the kind of the integers from low to high; true and 3.0 are refused."""
     allowed = f"an integer from {low} to {high}"
     return Kind(float, allowed, lambda v: v if type(v) is int and low <= v <= high else None)
 
@@ -243,7 +243,7 @@ def suggest(name: str, keys: Mapping[str, Key]) -> str:
 
 
 def as_toml(value: object) -> str:
-    """Returns a value as TOML writes it, on one line, cut short; what had a unit in seconds."""
+    """Returns a value as TOML writes it, on one line, cut short; quantities with units in seconds."""
     text = json.dumps(value, default=lambda other: float(other) if isinstance(other, Fraction) else str(other))
     return text if len(text) <= 60 else f"{text[:57]}..."
 

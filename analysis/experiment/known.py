@@ -32,7 +32,7 @@ class Stated(NamedTuple):
 
     value: Any
     known: Known | None
-    """The figure's distribution; None if the file gives a value alone, which is taken as it is."""
+    """The figure's distribution; None if the file gives a value alone, which counts as exact."""
 
 
 def is_stated(given: object) -> bool:

@@ -87,7 +87,7 @@ def _is_number(kind: Kind) -> bool:
 
 
 def _may_equal(kind: Kind, value: object) -> bool:
-    """Whether a value can be compared: any number with a number, else only what the key may be set to."""
+    """Whether a value can be compared: any number with a number, else only the key's allowed values."""
     if _is_number(kind):
         return isinstance(value, int | float | Fraction) and not isinstance(value, bool)
     return kind.read(value) is not None

@@ -19,7 +19,7 @@ class Sightings(NamedTuple):
 
     times: int
     where: str
-    """The first place where it was seen; empty if there is none to give."""
+    """The first place where it was seen; empty if it has none."""
 
 
 Oddities = dict[Oddity, Sightings]

@@ -18,7 +18,7 @@ from quorisk.kernels.errors import ConfigError
 from quorisk.say.quantities import digits, say_rate
 
 _SCOPES = {"rack_lost": "rack", "nodes_lost_together": "batch"}
-"""Scopes of the events in data: what their nodes share. Experiment files give that of outages."""
+"""Scopes of the events in data: what their nodes share. Experiment files give the scope of outages."""
 _UNITS = (("days", DAY_S), ("h", 3600), ("s", 1))
 
 

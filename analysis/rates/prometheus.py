@@ -38,7 +38,7 @@ _SPELLINGS: tuple[tuple[str, str], ...] = (
     (r"^replication_(?=replication_worker|auditor)", ""),  # auto-recovery within a bookie, not alone
     (r"^(kafka_.+?)(persec)?(_value|_count|_total)*$", r"\1"),
 )
-"""Patterns, and what takes their place, that bring all exporters' names of a metric to one. Names are lower case."""
+"""Patterns and replacements that bring all exporters' names of a metric to one. Names are lower case."""
 _BEAN = re.compile(r"(kafka_.+)_(value|count)(_total)?")
 """A metric as the JMX exporter names it without rules: the label `name` tells which one it is."""
 
@@ -74,7 +74,7 @@ def read_series(paths: Iterable[Path], is_known: Callable[[str], bool], oddities
 
 
 def one_name(name: str, labels: Mapping[str, str]) -> str:
-    """Returns the one name that a metric has here, whichever exporter and rules named it."""
+    """Returns the canonical name of a metric, independent of exporter and rules."""
     name = name.lower()
     if (bean := _BEAN.fullmatch(name)) and "name" in labels:
         name = f"{bean[1]}_{labels['name'].lower()}"

@@ -65,7 +65,7 @@ def losses_by_rates(
     num_draws: int = NUM_DRAWS,
     tell: Callable[[int], None] | None = None,
 ) -> Allowed | None:
-    """Returns what an experiment's designs may lose; None if all of its figures are known exactly.
+    """Returns the losses of an experiment's designs for draws of its uncertain figures; None if all are known exactly.
 
     `losses` are the ends of the intervals of P(loss) of its points, which show the scenarios that matter. `tell` is
     called with the number of designs done.

@@ -42,7 +42,7 @@ class LikeliestPath(NamedTuple):
     steps: list[dict[str, Any]]
     """Steps, each with `action`, `instance`, `lost` (a mask) and `words`."""
     verdict: str
-    """Words on what is lost."""
+    """Words on the loss."""
 
 
 class MadeOf(NamedTuple):

@@ -57,7 +57,7 @@ class Mixture:
 
     @cached_property
     def _table(self) -> tuple[np.ndarray, np.ndarray]:
-        """Normal scores of the cdf at logarithms of rates: nearly a line, so that between them it is one."""
+        """Normal scores of the cdf at logarithms of rates: nearly linear, and interpolated linearly."""
         low = (self._log_middles - _REACH * self._spreads).min()
         high = (self._log_middles + _REACH * self._spreads).max()
         log_rates = np.linspace(low, high, _NUM_RATES)

@@ -43,8 +43,8 @@ class Figure(NamedTuple):
     per: str
     """`year`, `trial`, or `unit of time` if the file has no physical times."""
     a_year: float | None = None
-    """Years or trials that a year of the cluster shows: of 20 nodes, 20 years. Infinite for what happens all the time;
-    None if that is not known."""
+    """Years or trials that a year of the cluster shows: of 20 nodes, 20 years. Infinite for continuous events; None if
+    unknown."""
 
 
 class DrawnLosses(NamedTuple):

@@ -37,9 +37,9 @@ class FoundTrace(NamedTuple):
 
     trace: Trace | None
     proved: bool
-    """Whether it is proved that there is none: every reachable state was visited."""
+    """Whether it is proved that no counterexample exists: every reachable state was visited."""
     reason: str
-    """Way in which the trace was found, or the reason why there is none."""
+    """The method that found the trace, or the reason for the lack of one."""
 
 
 def wanted_invariants(model: Model, name: str) -> list[str]:

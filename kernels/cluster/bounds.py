@@ -21,7 +21,7 @@ class Unit(NamedTuple):
     """Number of all of them or, if entries are bounded, of the entries that they lose if each loses one write set."""
     windows: int
     only_now: bool
-    """Whether it can be lost only by what an outage of the whole cluster takes now."""
+    """Whether only nodes that an outage of the whole cluster takes now can lose it."""
 
 
 class ShareBounds:
@@ -93,7 +93,7 @@ class ShareBounds:
         return value
 
     def capped(self, value: float) -> float:
-        """Caps a probability at 1; leaves a number of entries as it is."""
+        """Caps a probability at 1; leaves a number of entries unchanged."""
         return min(1.0, value) if self.what == INCIDENTS else value
 
     def of(self, before: Sequence[Past | Tick], now: Tick) -> tuple[float, bool]:

@@ -24,7 +24,7 @@ POOL, RINGS, GROUPS = range(3)
 OPEN, ALIVE, OLD, NEW = range(4)
 """States of a position of a ring: not yet given to a node; on a live node; missing since before; missing since now."""
 _CATALOGUE_SEED = 7
-"""Seed of the groups of copysets: the same whatever a run's seed is, so that answers are about one cluster."""
+"""Seed of the groups of copysets: the same for every seed of a run, so that all answers are about one cluster."""
 
 
 class Law(NamedTuple):

@@ -19,7 +19,7 @@ took is in repair; and a tick that took no whole write set."""
 MOST_COPIES = 8
 """Largest ensemble, in members."""
 VERSION = 6
-"""Counted up with every change of what years of a cluster are: results of different versions never merge."""
+"""Version of the model of a cluster's years: results of different versions never merge."""
 
 
 class Thin(NamedTuple):
@@ -80,7 +80,7 @@ class Cluster(NamedTuple):
     """Times a year that a node is lost alone."""
     detection_delay: float = 0.0
     repair_time: float = 0.0
-    """Time to copy what one node stores, by all nodes that copy."""
+    """Time in which all copying nodes restore one node's data."""
     events: tuple[Event, ...] = ()
     thin: tuple[Thin, ...] = ()
     repair_queue: bool = False

@@ -25,7 +25,7 @@ from quorisk.kernels.cluster.solved import Solver
 from quorisk.kernels.cluster.ticks import ANYWHERE, Past, Tick, kinds_of_ticks
 
 NEGLIGIBLE = 1e-6
-"""Share of the known part at which no more strata are sought; what others may add is in every upper bound."""
+"""Share of the known part at which no more strata are sought; upper bounds include the rest."""
 MOST_HISTORIES = 4000
 
 
@@ -53,7 +53,7 @@ class Strata(NamedTuple):
     past: tuple[Past, ...]
     rows: tuple[Row, ...]
     left_out: float
-    """A bound of what all others add, a year."""
+    """A bound of all other strata's sum, a year."""
     off: float
     """A bound of the error of these strata, as repairs of older ticks may have to be waited for."""
 

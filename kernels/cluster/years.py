@@ -93,7 +93,7 @@ class LossTimes(NamedTuple):
 
 
 class Streams(NamedTuple):
-    """Random numbers for what happens, and for how much is lost: so that the latter does not change the former."""
+    """Random numbers, separate for events and for amounts lost, so that amounts never change events."""
 
     ticks: np.ndarray
     sizes: np.ndarray
