@@ -18,15 +18,7 @@ from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.placed import EVENTS, TABLE, Placed
 from quorisk.analysis.rates.draws import draw_named
 from quorisk.analysis.rates.reweighted import NUM_DRAWS
-from quorisk.analysis.statistics.uncertainty import (
-    LEVELS,
-    Allowed,
-    DrawnLosses,
-    Draws,
-    Figure,
-    bent,
-    log_variance_shares,
-)
+from quorisk.analysis.statistics.uncertainty import LEVELS, Allowed, DrawnLosses, Draws, Figure, bent, variance_shares
 from quorisk.kernels.cluster.bounds import INCIDENTS
 from quorisk.kernels.cluster.setting import Cluster
 from quorisk.kernels.cluster.strata import strata
@@ -146,7 +138,7 @@ def _design(
         error_factor=factor,
         num_solved=num_solved,
         powers=powers,
-        shares=log_variance_shares(of_known, powers),
+        shares=variance_shares(of_known, powers),
         bent=bent(hazards, powers, of_known, draws),
     )
 

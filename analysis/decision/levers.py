@@ -99,11 +99,7 @@ def levers(experiment: Experiment) -> list[Lever]:
         if not is_replaced(experiment, name) and isinstance(each.per_year, float)
     ]
     events = dict.fromkeys(each.name for placed in experiment.clusters for each in placed.cluster.events)
-    fields = [
-        "node_loss",
-        "disk_loss",
-        *(f"events.{name}.{field}" for name in events for field in (PER_YEAR, "p_lost")),
-    ]
+    fields = ["node_loss", "disk_loss", *(f"events.{name}.{key}" for name in events for key in (PER_YEAR, "p_lost"))]
     of_cluster = [
         Lever(f"{TABLE}.{field}", max(each.figure(f"{TABLE}.{field}") for each in experiment.clusters))
         for field in (*fields, "detection_delay", "repair_time")

@@ -7,6 +7,7 @@ off that is where both are known; it widens intervals. At the upper end, what le
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +26,7 @@ from quorisk.analysis.statistics.uncertainty import (
     Figure,
     Unknown,
     bent,
-    log_variance_shares,
+    variance_shares,
 )
 from quorisk.kernels.states.moves import Moves, lost_and_left, reweighted
 from quorisk.say.quantities import YEAR_S
@@ -154,7 +155,7 @@ def _part(
     drawn = draws.values(mine)
     num = len(draws.levels)
     at_most = max(_NUM_CHECKED, num if num * len(moves.action) <= _MOST_STEPS else 0)
-    solved = _solved(experiment, point, moves, [row for row, _ in zip(by_draw(drawn), range(at_most), strict=False)])
+    solved = _solved(experiment, point, moves, list(islice(by_draw(drawn), at_most)))
     if not mine:
         solved = np.tile([weighed.solved.lost, weighed.solved.leaves], (num, 1))
     values = np.full(num, weighed.solved.lost)
@@ -212,6 +213,6 @@ def _summed(
         error_factor=factor,
         num_solved=min(part.num_solved for part in parts),
         powers=powers,
-        shares=log_variance_shares(of, powers),
+        shares=variance_shares(of, powers),
         bent=bent(values, powers, of, draws),
     )

@@ -73,7 +73,7 @@ class DrawnLosses(NamedTuple):
         return {name: value for name, value in self._asdict().items() if name != "values"}
 
 
-def log_variance_shares(known: Mapping[str, Known], powers: Mapping[str, float]) -> dict[str, float]:
+def variance_shares(known: Mapping[str, Known], powers: Mapping[str, float]) -> dict[str, float]:
     """Returns the share of each figure in the variance of an answer's logarithm, if the answer is a product of powers
     of figures: (k sigma)^2 over their sum, exact where these are lognormal. Shares add up to 1, or all are 0.
     """

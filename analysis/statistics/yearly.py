@@ -96,7 +96,7 @@ def add_up(parts: Sequence[YearPart], confidence: float) -> YearlyLosses:
     """Returns the losses of some scenarios, whose sampled ones have intervals at the confidence of
     `confidence_of_each`.
 
-    >>> add_up([ScenarioPart(1000.0, 1e-6, 1e-6, 1e-6), ScenarioPart(2.0, 0.01, 0.005, 0.02)], 0.95)[:3]
+    >>> add_up([YearPart(1000.0, 1e-6, 1e-6, 1e-6), YearPart(2.0, 0.01, 0.005, 0.02)], 0.95)[:3]
     (0.021, 0.011, 0.041)
     """
     exact = all(part.low == part.high for part in parts)

@@ -117,7 +117,7 @@ def leader_shrink_isr_enabled(state, params):
     return tuple(first | second << _SETS_A_LEADER for first, second in zip(sets[::2], sets[1::2], strict=True))
 
 
-_WITHOUT_REASON = Condition(
+_NO_REASON = Condition(
     "semantics",
     '"specification" for ISRs that shrink without a reason; else a follower lags as it stalls: set max_stalls, '
     'rates.follower_stalls, rates.follower_resumes and "replica.lag.time.max.ms"',
@@ -125,13 +125,7 @@ _WITHOUT_REASON = Condition(
 )
 
 
-@action(
-    leader_shrink_isr_enabled,
-    "ISR shrink",
-    shared=_SETS_A_LEADER,
-    bounds=("max_isr_shrinks",),
-    only=_WITHOUT_REASON,
-)
+@action(leader_shrink_isr_enabled, "ISR shrink", shared=_SETS_A_LEADER, bounds=("max_isr_shrinks",), only=_NO_REASON)
 def leader_shrink_isr(state, params, instance, lost):
     """Each leader asks the controller to remove members that lag; which ones, any set alike."""
     word = instance // 64

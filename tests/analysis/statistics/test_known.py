@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from quorisk.analysis.statistics.known import Beta, Gamma, LogitNormal, LogNormal, Z, log_normal_between
-from quorisk.analysis.statistics.uncertainty import log_variance_shares
+from quorisk.analysis.statistics.uncertainty import variance_shares
 
 EVERY = [
     Gamma(3, 200.0),
@@ -91,10 +91,10 @@ def test_shares_of_the_log_variance_are_those_of_squared_powers():
     known = {"a": LogNormal(1e-3, 2.0), "b": LogNormal(5.0, 3.0), "c": LogNormal(2.0, 1.0)}
     powers = {"a": 2, "b": -1, "c": 9}
     variances = [(2 * math.log(2)) ** 2, math.log(3) ** 2, 0.0]
-    shares = log_variance_shares(known, powers)
+    shares = variance_shares(known, powers)
     assert list(shares.values()) == pytest.approx([each / sum(variances) for each in variances], rel=1e-14)
     assert product(1.0, known, powers).log_sigma ** 2 == pytest.approx(sum(variances) / 1.6448536269514722**2)
-    assert log_variance_shares({"c": known["c"]}, {"c": 9}) == {"c": 0.0}
+    assert variance_shares({"c": known["c"]}, {"c": 9}) == {"c": 0.0}
 
 
 def test_intervals_of_losses_hold_the_truth_as_often_as_they_say():
