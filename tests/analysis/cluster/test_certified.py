@@ -58,7 +58,8 @@ def test_sizes_and_causes_of_strata_are_those_of_years(name):
     )
     for quantile, size in solved.in_entries.items():
         assert drawn.in_entries[quantile].low <= size.value <= drawn.in_entries[quantile].high
-    assert solved.by_cause["single_losses_after_event"].share > 0.02
+    least = 0.02 if not cluster.thin else 1e-4  # most incidents are of thin entries, where there are any
+    assert solved.by_cause["single_losses_after_event"].share > least
     for cause, each in solved.by_cause.items():
         other = drawn.by_cause[cause].incidents
         assert abs(each.incidents.value - other.value) <= 2.5 * (other.high - other.value) + 1e-12
