@@ -36,14 +36,11 @@ class Down(NamedTuple):
     disk: np.ndarray  # int64, the disk whose copies it lost; ALL if it lost all of them
 
 
-class FateResults(NamedTuple):
-    """Results of `fate`, and its working memory."""
+class OneDisk(NamedTuple):
+    """Chances of the units on one disk, and the working memory for them."""
 
-    by_disk: np.ndarray  # float64 [disk, kind]: P(a unit on this disk newly loses something)
-    sets_by_disk: np.ndarray  # float64 [disk, j]: P(a ledger on it newly loses j write sets)
-    lacking: Down  # nodes that lack the copies of one disk
-    hit: np.ndarray  # float64 by kind: `by_disk` of one disk
-    sets: np.ndarray  # float64 [j]: `sets_by_disk` of it
+    hit: np.ndarray  # float64 by kind: P(a unit newly loses something)
+    sets: np.ndarray  # float64 [j]: P(a ledger newly loses j write sets)
     missing: np.ndarray  # float64 [new, old, alive]: weights of ensembles by members
     part: np.ndarray  # float64 [new, old, alive]: the same of one cell
     shares: np.ndarray  # float64 [missing, there]: weights of a cell's nodes that were down before
@@ -52,6 +49,15 @@ class FateResults(NamedTuple):
     fills: np.ndarray  # float64 by mask
     num_down: np.ndarray  # int64 by cell or group: nodes down in it; zeros between calls
     met: np.ndarray  # int64: cells or groups that have nodes down
+
+
+class FateResults(NamedTuple):
+    """Results of `fate`, and its working memory."""
+
+    hit: np.ndarray  # float64 [disk, kind]: P(a unit on this disk newly loses something)
+    sets: np.ndarray  # float64 [disk, j]: P(a ledger on it newly loses j write sets)
+    lacking: Down  # nodes that lack the copies of one disk
+    one: OneDisk
 
 
 def kinds_of_units(units: Units) -> UnitKinds:
@@ -70,10 +76,7 @@ def room_for_fate(law: Law, kinds: UnitKinds) -> FateResults:
     """Returns working memory for `fate`; each thread needs its own."""
     cube = (_SIDE, _SIDE, _SIDE)
     groups = max(len(law.size), law.num_groups)
-    return FateResults(
-        np.zeros((law.disks, len(kinds.number))),
-        np.zeros((law.disks, _SIDE)),
-        none_down(law.nodes),
+    one = OneDisk(
         np.zeros(len(kinds.number)),
         np.zeros(_SIDE),
         np.zeros(cube),
@@ -85,36 +88,37 @@ def room_for_fate(law: Law, kinds: UnitKinds) -> FateResults:
         np.zeros(groups, np.int64),
         np.zeros(groups, np.int64),
     )
+    by_kind, by_sets = np.zeros((law.disks, len(kinds.number))), np.zeros((law.disks, _SIDE))
+    return FateResults(by_kind, by_sets, none_down(law.nodes), one)
 
 
 @jitable_apart
 def fate(law, kinds, down, old, num, outage, found):
-    """Writes `found.by_disk` and `found.sets_by_disk` for `num` nodes down, of which all but the first `old` are lost
-    now.
+    """Writes `found.hit` and `found.sets` for `num` nodes down, of which all but the first `old` are lost now.
 
     Returns log P(no ledger is hit), log P(nothing is hit), and the expected number of entries that are lost. `outage`
     means one of the whole cluster, which takes writers as well.
     """
-    log_ledgers, log_all, entries = 0.0, 0.0, 0.0
+    log_ledgers, log_all, entries, one = 0.0, 0.0, 0.0, found.one
     for disk in range(law.disks):
-        if law.disks == 1:
-            _chances(law, kinds, down, old, num, outage, found)
-        else:
-            before, lacking = _lacking(down, old, num, disk, found.lacking)
-            _chances(law, kinds, found.lacking, before, lacking, outage, found)
+        before, there, lacking = old, num, down
+        if law.disks > 1:
+            before, there = _lacking(down, old, num, disk, found.lacking)
+            lacking = found.lacking
+        _chances(law, kinds, lacking, before, there, outage, one)
         sets = 0.0
         for j in range(1, law.ensemble + 1):
-            found.sets_by_disk[disk, j] = found.sets[j]
-            sets += j * found.sets[j]
-        entries += kinds.number[0] / law.disks * kinds.entries[0] * sets
-        none = log_none(kinds.number[0] / law.disks, found.hit[0])
+            found.sets[disk, j] = one.sets[j]
+            sets += j * one.sets[j]
+        entries += kinds.number[0] * law.part * kinds.entries[0] * sets
+        none = log_none(kinds.number[0] * law.part, one.hit[0])
         log_ledgers += none
         log_all += none
-        found.by_disk[disk, 0] = found.hit[0]
+        found.hit[disk, 0] = one.hit[0]
         for i in range(1, len(kinds.number)):
-            found.by_disk[disk, i] = found.hit[i]
-            log_all += log_none(kinds.number[i] / law.disks, found.hit[i])
-            entries += kinds.number[i] / law.disks * kinds.entries[i] * found.hit[i]
+            found.hit[disk, i] = one.hit[i]
+            log_all += log_none(kinds.number[i] * law.part, one.hit[i])
+            entries += kinds.number[i] * law.part * kinds.entries[i] * one.hit[i]
     return log_ledgers, log_all, entries
 
 
@@ -131,7 +135,7 @@ def _lacking(down, old, num, disk, lacking):
     return before, there
 
 
-@jitable_apart
+@jitable
 def _chances(law, kinds, down, old, num, outage, found):
     """Writes `found.hit` and `found.sets` of ledgers whose copies these nodes lost."""
     found.hit[:] = 0.0

@@ -98,7 +98,7 @@ def begin_with_a_group(last, places, room, history):
 
 
 @jitable_apart
-def ways(last, places, law, room, history, found):
+def ways(last, places, law, room, history, one):
     """Sums, over the ways in which this draw may have begun with some group, the weights of each (`_way`)."""
     met = 0
     for i in range(last + 1):
@@ -107,15 +107,15 @@ def ways(last, places, law, room, history, found):
                 node = history.node[j]
                 for k in range(law.first[node], law.first[node + 1]):
                     group = law.groups[k]
-                    if found.num_down[group] == 0:
-                        found.met[met] = group
+                    if one.num_down[group] == 0:
+                        one.met[met] = group
                         met += 1
-                    found.num_down[group] += 1
+                    one.num_down[group] += 1
     total = 0.0
     for i in range(met):
-        if found.num_down[found.met[i]] >= places.least:
-            total += _ways_of(found.met[i], last, places, room, history)
-        found.num_down[found.met[i]] = 0
+        if one.num_down[one.met[i]] >= places.least:
+            total += _ways_of(one.met[i], last, places, room, history)
+        one.num_down[one.met[i]] = 0
     return total
 
 

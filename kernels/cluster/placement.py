@@ -37,6 +37,8 @@ class Law(NamedTuple):
     nodes: int
     disks: int
     """Disks of a node: a ledger is on the one of its number, in all nodes."""
+    part: float
+    """Part of all ledgers that is on one disk."""
     total: float
     """Number of ensembles that are allowed: sets of nodes, or rings; 1 if they are known one by one."""
     cell: np.ndarray  # int64 by node
@@ -77,6 +79,7 @@ def law_of(cluster: Cluster) -> Law:
         _cap(cluster),
         cluster.nodes,
         cluster.disks_per_node,
+        1.0 / cluster.disks_per_node,
         total,
         np.repeat(np.arange(len(cells)), cells),
         np.array(cells, np.int64),

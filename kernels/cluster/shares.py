@@ -191,7 +191,7 @@ def _draws(
         if weight > 0.0:
             _nodes(last, places, room, history)
             if rows.by_groups[row]:
-                weight /= ways(last, places, law, room, history, found)
+                weight /= ways(last, places, law, room, history, found.one)
         for j in range(history.first[last + 1]):
             room.forced[j] = -1
         if weight == 0.0:

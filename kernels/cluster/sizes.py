@@ -48,40 +48,40 @@ def least_of(place: int) -> float:
 def draw_size(stream, law, kinds, found):
     """Draws the entries and ledgers that an incident loses, by the chances that `fate` has written, given that it is an
     incident. Each thin entry counts as one of a ledger of its own."""
-    some_before, none_after, num_kinds = False, 0.0, len(kinds.number)
-    for each in range(law.disks * num_kinds):
-        disk, i = each // num_kinds, each % num_kinds
-        none_after += log_none(kinds.number[i] / law.disks, found.by_disk[disk, i])
+    some_before, none_after = False, 0.0
+    for disk in range(law.disks):
+        for i in range(len(kinds.number)):
+            none_after += log_none(kinds.number[i] * law.part, found.hit[disk, i])
     entries, ledgers = 0.0, 0.0
-    for each in range(law.disks * num_kinds):
-        disk, i = each // num_kinds, each % num_kinds
-        p, number = found.by_disk[disk, i], kinds.number[i] / law.disks
-        if p <= 0.0:
-            continue
-        must = not some_before
-        if must:  # is this the first kind of which there is one?
-            here = log_none(number, p)
-            is_first = uniform(stream) * -np.expm1(none_after) < -np.expm1(here)
-            none_after -= here
-            if not is_first and none_after < 0.0:
+    for disk in range(law.disks):
+        for i in range(len(kinds.number)):
+            p, number = found.hit[disk, i], kinds.number[i] * law.part
+            if p <= 0.0:
                 continue
-        there = whole_number(stream, number)
-        num = hit(stream, max(there, 1.0) if must else there, p, must)
-        some_before = True
-        ledgers += num
-        if i == 0:
-            entries += kinds.entries[0] * _write_sets(stream, law, num, disk, found)
-        else:
-            entries += kinds.entries[i] * num
+            must = not some_before
+            if must:  # is this the first kind of which there is one?
+                here = log_none(number, p)
+                is_first = uniform(stream) * -np.expm1(none_after) < -np.expm1(here)
+                none_after -= here
+                if not is_first and none_after < 0.0:
+                    continue
+            there = whole_number(stream, number)
+            num = hit(stream, max(there, 1.0) if must else there, p, must)
+            some_before = True
+            ledgers += num
+            if i == 0:
+                entries += kinds.entries[0] * _write_sets(stream, law, num, disk, found)
+            else:
+                entries += kinds.entries[i] * num
     return entries, min(ledgers, np.ceil(kinds.number[0]))
 
 
 @jitable_apart
 def _write_sets(stream, law, num, disk, found):
     """Draws the number of write sets that `num` ledgers on a disk lose together."""
-    left, chance, sets = num, found.by_disk[disk, 0], 0.0
+    left, chance, sets = num, found.hit[disk, 0], 0.0
     for j in range(1, law.ensemble + 1):
-        of_j = found.sets_by_disk[disk, j]
+        of_j = found.sets[disk, j]
         if left <= 0.0 or of_j <= 0.0:
             continue
         of = hit(stream, left, of_j / chance, False) if of_j < chance * (1.0 - 1e-12) else left

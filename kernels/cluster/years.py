@@ -66,7 +66,7 @@ class LossRates(NamedTuple):
 
     total: float
     events: np.ndarray  # float64 by event, added up; the rest is nodes, and then disks, lost alone
-    nodes: float  # of all events, and of nodes lost alone
+    of_disks: float  # part of these, nodes and disks lost alone, that are disks
     in_a_rack: np.ndarray  # bool by event
     some: np.ndarray  # int64 [event, 2]: the first of the nodes that it may happen to, and how many they are
     takes_writers: np.ndarray  # bool by event
@@ -190,11 +190,11 @@ def _rates(cluster: Cluster) -> LossRates:
     some = [(each.first, each.nodes) if each.scope == NODE and each.nodes else (0, cluster.nodes) for each in events]
     single = 0.0 if cluster.is_ageing else cluster.nodes * cluster.node_loss
     often = np.cumsum([event.per_year * sum(cluster.scopes_of(event).values()) for event in events], dtype=np.float64)
-    of_nodes = (float(often[-1]) if events else 0.0) + single
+    disks = cluster.nodes * cluster.disks_per_node * cluster.disk_loss
     return LossRates(
-        of_nodes + cluster.nodes * cluster.disks_per_node * cluster.disk_loss,
+        (float(often[-1]) if events else 0.0) + single + disks,
         often,
-        of_nodes,
+        disks / (single + disks) if disks else 0.0,
         np.array([event.scope == RACK for event in events], np.bool_),
         np.array(some, np.int64).reshape(-1, 2),
         np.array([event.takes_writers for event in events], np.bool_),
@@ -299,7 +299,9 @@ def _year(
             place += 1
         else:
             drawn += exponential(streams.ticks) / rates.total
-            cause, lost, disk = _tick(streams.ticks, law, rates, taken, marks)
+            cause, lost = _tick(streams.ticks, law, rates, taken, marks)
+            if law.disks > 1 and cause == 0:
+                disk = _lost_disk(streams.ticks, law, rates)
         if lost == 0:
             continue
         start = time + repair.detection_delay
@@ -334,11 +336,9 @@ def _year(
 
 @jitable_apart
 def _tick(stream, law, rates, taken, marks):
-    """Draws a tick, and writes the nodes that it takes. Returns the number of its cause, that of the nodes, and the
-    disk that is lost of one, or ALL."""
-    which = uniform(stream) * rates.total
-    event = np.searchsorted(rates.events, which, "right")
-    cause, lost, disk, first, among, small = 0, 1, ALL, 0, law.nodes, 0
+    """Draws a tick, and writes the nodes that it takes. Returns the number of its cause, and that of the nodes."""
+    event = np.searchsorted(rates.events, uniform(stream) * rates.total, "right")
+    cause, lost, first, among, small = 0, 1, 0, law.nodes, 0
     if event < len(rates.events):
         cause = event + 1
         first, among = rates.some[event]
@@ -348,12 +348,16 @@ def _tick(stream, law, rates, taken, marks):
             among = rates.first_of_rack[rack + 1] - first
             small = int(rack >= rates.num_large)
         lost = np.searchsorted(rates.at_most[event, small], uniform(stream), "right")
-    elif law.disks > 1 and which >= rates.nodes:
-        disk = uniform_below(stream, law.disks)
     others(stream, lost, first, among, taken, 0, marks)
     for i in range(lost):
         marks[taken[i]] = 0
-    return cause, lost, disk
+    return cause, lost
+
+
+@jitable_apart
+def _lost_disk(stream, law, rates):
+    """Draws the disk that a node which is taken alone loses; ALL if it loses all that it has."""
+    return uniform_below(stream, law.disks) if uniform(stream) < rates.of_disks else ALL
 
 
 @jitable_apart

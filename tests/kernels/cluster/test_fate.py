@@ -89,8 +89,8 @@ def test_chances_are_those_of_all_ensembles(name, outage):
         down = Down(np.array([*old, *new], np.int64), np.array([*shares, *[1.0] * len(new)]), np.full(num, ALL))
         log_ledgers, log_all, entries = fate(law, kinds, down, len(old), num, outage, found)
         sets, thin = listed(cluster, old, shares, new, outage)
-        assert found.sets[1 : len(sets)] == pytest.approx(sets[1:], abs=1e-14)
-        assert found.hit[1:] == pytest.approx(thin, abs=1e-14)
+        assert found.sets[0, 1 : len(sets)] == pytest.approx(sets[1:], abs=1e-14)
+        assert found.hit[0, 1:] == pytest.approx(thin, abs=1e-14)
         numbers = [each.number for each in cluster.thin]
         assert log_ledgers == pytest.approx(10 * np.log1p(-min(1 - sets[0], 1 - 1e-16)), rel=1e-9, abs=1e-12)
         rest = sum(n * np.log1p(-min(p, 1 - 1e-16)) for n, p in zip(numbers, thin, strict=True))
