@@ -2,10 +2,11 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from functools import lru_cache, partial
+from typing import Any, NamedTuple, TypeVar
 
 from quorisk.analysis.cluster.availability import Availability, Restarts, Writers, availability
-from quorisk.analysis.cluster.certified import PRECISION, DrawPlan, certified
+from quorisk.analysis.cluster.certified import PRECISION, DrawPlan, any_loss, certified
 from quorisk.analysis.cluster.figures import Losses, Size, YearFigure
 from quorisk.analysis.cluster.sampled import losses_of_years
 from quorisk.analysis.cluster.unflushed import Tails, with_unflushed
@@ -14,6 +15,7 @@ from quorisk.analysis.experiment.placed import Placed
 from quorisk.analysis.experiment.scenarios import Scenario
 from quorisk.kernels.cluster.setting import Cluster, Thin
 from quorisk.kernels.cluster.years import YearTally, draw_years
+from quorisk.kernels.cores import num_cores, side_by_side
 from quorisk.kernels.errors import ConfigError
 from quorisk.say.numbers import plain
 from quorisk.say.quantities import YEAR_S
@@ -24,6 +26,9 @@ WIDE = 0.05
 SELDOM = 1e-6
 """Incidents a year below which drawing years says nothing."""
 _CRASHES = "faults.max_clean_shutdowns"
+
+T = TypeVar("T")
+K = TypeVar("K")
 
 
 class Effort(NamedTuple):
@@ -128,6 +133,36 @@ def answer(placed: Placed, effort: Effort, progress: Callable[[int], None] | Non
     if wants_years(found, effort):
         drawn = draw_years(cluster_of(placed), effort.first_year, effort.years, effort.seed, effort.threads, progress)
     return from_losses(placed, effort, found, drawn)
+
+
+def quick_effort(experiment: Experiment, precision: float = PRECISION) -> Effort:
+    """Returns the effort for each design, the same for every verb. At a coarser precision, which is for designs under
+    other figures, strata alone are used, however much they leave open where losses are frequent."""
+    effort = effort_of(experiment, num_cores())._replace(precision=precision)
+    return effort._replace(method="head") if effort.method == "auto" and precision > PRECISION else effort
+
+
+_answer = lru_cache(maxsize=4096)(answer)
+
+
+def answer_of(placed: Placed, effort: Effort) -> ClusterAnswer:
+    """Returns the answer about a design on its cluster. It is needed for each table, figure and break-even point, and
+    computed once."""
+    return _answer(placed._replace(varied=(), source=None), effort)._replace(design=placed.varied)  # type: ignore[arg-type]
+
+
+def p_any_of(placed: Placed, effort: Effort) -> YearFigure:
+    """Returns P(any loss in a year) alone, as `answer_of` says it: in half the time where strata tell all of it."""
+    if placed.cluster.is_ageing or effort.method == "count" or placed.unflushed:
+        return answer_of(placed, effort).losses.p_any
+    return any_loss(
+        cluster_of(placed), effort.confidence, DrawPlan(effort.seed, effort.threads, None, effort.precision)
+    )
+
+
+def for_each(found: Mapping[K, Placed], tell: Callable[..., T], effort: Effort) -> dict[K, T]:
+    """Results of `tell` for each design on its cluster with this effort, computed side by side."""
+    return dict(zip(found, side_by_side(partial(tell, effort=effort), found.values(), effort.threads), strict=True))
 
 
 def cluster_of(placed: Placed) -> Cluster:

@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from quorisk.analysis.cluster.joined import Key, answer_of, quick_effort, worst_clusters
+from quorisk.analysis.cluster.answer import answer_of, quick_effort
+from quorisk.analysis.cluster.joined import Key, worst_clusters
 from quorisk.analysis.experiment.config import Experiment
 
 if TYPE_CHECKING:

@@ -6,15 +6,15 @@ are replaced by them. Those in which a client takes over from another are incide
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from quorisk.analysis.cluster import sampled
-from quorisk.analysis.cluster.answer import ClusterAnswer, Effort, answer, cluster_of, effort_of, placed_designs
-from quorisk.analysis.cluster.certified import PRECISION, DrawPlan, any_loss
-from quorisk.analysis.cluster.figures import BY_CAUSE, COLUMNS, ENDS, PLACED, YearFigure
+from quorisk.analysis.cluster.answer import ClusterAnswer, answer_of, for_each, p_any_of, placed_designs, quick_effort
+from quorisk.analysis.cluster.certified import PRECISION
+from quorisk.analysis.cluster.figures import BY_CAUSE, COLUMNS, ENDS, PLACED
 from quorisk.analysis.estimate import rare
 from quorisk.analysis.estimate.method import FEW_RUNS
 from quorisk.analysis.experiment.cluster import place_design
@@ -23,7 +23,7 @@ from quorisk.analysis.experiment.grid import GridPoint, by_design
 from quorisk.analysis.experiment.placed import PLACEMENT, Placed, is_circumstance
 from quorisk.analysis.experiment.scenarios import SCENARIO, ScenarioEvent
 from quorisk.kernels.cluster.setting import PLACEMENTS, RANDOM
-from quorisk.kernels.cores import num_cores, side_by_side
+from quorisk.kernels.cores import side_by_side
 from quorisk.kernels.errors import ConfigError
 from quorisk.say import text
 
@@ -41,8 +41,6 @@ PLACED_PRECISION = 0.01
 NO_SCENARIO = "cluster"
 """Name of the only scenario in a frame without scenarios; its cluster replaces it."""
 
-T = TypeVar("T")
-K = TypeVar("K")
 Key = tuple[tuple[str, Any], ...]
 """A design, as `GridPoint.design`."""
 
@@ -55,7 +53,7 @@ def worst_clusters(experiment: Experiment, precision: float = PRECISION) -> dict
     for placed in placed_designs(experiment):
         found[placed.design].append(placed)
     several = {id(each): each for every in found.values() for each in every if len(every) > 1}
-    answers = _computed(several, answer_of, quick_effort(experiment, precision))
+    answers = for_each(several, answer_of, quick_effort(experiment, precision))
     high = {place: answer.losses.p_any.high for place, answer in answers.items()}
     return {design: max(every, key=lambda each: high.get(id(each), 0.0)) for design, every in found.items()}
 
@@ -64,36 +62,6 @@ def solved_clusters(experiment: Experiment) -> Iterator[tuple[Key, ClusterAnswer
     """Yields each design with the answer about its cluster, as soon as that is known. Raises ConfigError."""
     found, effort = worst_clusters(experiment), quick_effort(experiment)
     yield from zip(found, side_by_side(partial(answer_of, effort=effort), found.values(), effort.threads), strict=True)
-
-
-def quick_effort(experiment: Experiment, precision: float = PRECISION) -> Effort:
-    """Returns the effort for each design, the same for every verb. At a coarser precision, which is for designs under
-    other figures, strata alone are used, however much they leave open where losses are frequent."""
-    effort = effort_of(experiment, num_cores())._replace(precision=precision)
-    return effort._replace(method="head") if effort.method == "auto" and precision > PRECISION else effort
-
-
-_answer = lru_cache(maxsize=4096)(answer)
-
-
-def answer_of(placed: Placed, effort: Effort) -> ClusterAnswer:
-    """Returns the answer about a design on its cluster. It is needed for each table, figure and break-even point, and
-    computed once."""
-    return _answer(placed._replace(varied=(), source=None), effort)._replace(design=placed.varied)  # type: ignore[arg-type]
-
-
-def p_any_of(placed: Placed, effort: Effort) -> YearFigure:
-    """Returns P(any loss in a year) alone, as `answer_of` says it: in half the time where strata tell all of it."""
-    if placed.cluster.is_ageing or effort.method == "count" or placed.unflushed:
-        return answer_of(placed, effort).losses.p_any
-    return any_loss(
-        cluster_of(placed), effort.confidence, DrawPlan(effort.seed, effort.threads, None, effort.precision)
-    )
-
-
-def _computed(found: Mapping[K, Placed], tell: Callable[..., T], effort: Effort) -> dict[K, T]:
-    """Results of `tell` for each design on its cluster with this effort, computed side by side."""
-    return dict(zip(found, side_by_side(partial(tell, effort=effort), found.values(), effort.threads), strict=True))
 
 
 def with_cluster(frame: "pd.DataFrame", experiment: Experiment, precision: float = PRECISION) -> "pd.DataFrame":
@@ -111,7 +79,7 @@ def with_cluster(frame: "pd.DataFrame", experiment: Experiment, precision: float
     if not set(frame["point_id"]) <= set(design_of):
         return frame  # merged from other sweeps, whose clusters may be others
     effort, found = quick_effort(experiment, precision), worst_clusters(experiment, precision)
-    told = {design: cluster_columns(each) for design, each in _computed(found, answer_of, effort).items()}
+    told = {design: cluster_columns(each) for design, each in for_each(found, answer_of, effort).items()}
     rows = [told[design_of[point_id]] for point_id in frame["point_id"]]
     names = dict.fromkeys(name for row in rows for name in row)
     frame = frame.assign(**{name: [row.get(name, 0.0) for row in rows] for name in names})
@@ -131,10 +99,10 @@ def with_p_any(
         return frame
     effort, worst = quick_effort(experiment, precision), worst_clusters(experiment, precision)
     found = {design_of[point_id]: worst[design_of[point_id]] for point_id in frame["point_id"]}
-    told = _computed(found, p_any_of, effort._replace(precision=COARSE))
+    told = for_each(found, p_any_of, effort._replace(precision=COARSE))
     left = {design: found[design] for design, p_any in told.items() if p_any.low <= target}
     if len(left) > 1 or any(told[design].high > COARSE * target for design in left):
-        told |= _computed(left, p_any_of, effort)
+        told |= for_each(left, p_any_of, effort)
     figures = [told[design_of[point_id]] for point_id in frame["point_id"]]
     return frame.assign(**{f"any_loss{end}": [each[i] for each in figures] for i, end in enumerate(ENDS)})
 
@@ -150,7 +118,7 @@ def with_placements(frame: "pd.DataFrame", experiment: Experiment) -> "pd.DataFr
     there = {
         (key, name): other for key, each in found.items() for name in PLACEMENTS if (other := _placed_as(each, name))
     }
-    told = _computed(there, p_any_of, quick_effort(experiment, PLACED_PRECISION))
+    told = for_each(there, p_any_of, quick_effort(experiment, PLACED_PRECISION))
     of = [design_of[point_id] for point_id in frame["point_id"]]
     columns = {
         f"{PLACED}{name}{end}": [told[each, name][i] if (each, name) in told else math.nan for each in of]
@@ -188,7 +156,7 @@ def enough_of(experiment: Experiment, found: Mapping[str, Mapping[str, float]]) 
     if not experiment.scenarios:
         return {}
     clusters = worst_clusters(experiment) if experiment.clusters else {}
-    answers = _computed(clusters, answer_of, quick_effort(experiment))
+    answers = for_each(clusters, answer_of, quick_effort(experiment))
     widths, happening = dict[str, float](), events_by_point(experiment)
     for design, points in by_design(experiment.points).items():
         weighed = [each for each in points if not is_replaced(experiment, each.scenario)]

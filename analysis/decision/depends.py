@@ -11,7 +11,8 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
-from quorisk.analysis.cluster.joined import answer_of, is_replaced, quick_effort, worst_clusters
+from quorisk.analysis.cluster.answer import answer_of, quick_effort
+from quorisk.analysis.cluster.joined import is_replaced, worst_clusters
 from quorisk.analysis.decision.weigh import MEMORY, Weigher
 from quorisk.analysis.decision.whole import Whole
 from quorisk.analysis.decision.whole import whole_year as whole_of

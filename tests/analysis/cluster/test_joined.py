@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from quorisk.analysis.cluster import interpolated, joined
-from quorisk.analysis.cluster.answer import answer, effort_of, placed_designs
+from quorisk.analysis.cluster.answer import answer, effort_of, p_any_of, placed_designs
 from quorisk.analysis.cluster.certified import DrawPlan, any_loss, certified
-from quorisk.analysis.cluster.joined import p_any_of, with_cluster, with_p_any, worst_clusters
+from quorisk.analysis.cluster.joined import with_cluster, with_p_any, worst_clusters
 from quorisk.analysis.compare.compare import one_by_one
 from quorisk.analysis.decision import recommend
 from quorisk.analysis.decision.designs import ranked_designs as ranked
