@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from quorisk.analysis.cluster.availability import Availability, Restarts, Writers, availability
 from quorisk.analysis.cluster.certified import PRECISION, DrawPlan, any_loss, certified
@@ -26,9 +26,6 @@ WIDE = 0.05
 SELDOM = 1e-6
 """Incidents a year below which drawing years says nothing."""
 _CRASHES = "faults.max_clean_shutdowns"
-
-T = TypeVar("T")
-K = TypeVar("K")
 
 
 class Effort(NamedTuple):
@@ -155,12 +152,11 @@ def p_any_of(placed: Placed, effort: Effort) -> YearFigure:
     """Returns P(any loss in a year) alone, as `answer_of` says it: in half the time where strata tell all of it."""
     if placed.cluster.is_ageing or effort.method == "count" or placed.unflushed:
         return answer_of(placed, effort).losses.p_any
-    return any_loss(
-        cluster_of(placed), effort.confidence, DrawPlan(effort.seed, effort.threads, None, effort.precision)
-    )
+    draws = DrawPlan(effort.seed, effort.threads, None, effort.precision)
+    return any_loss(cluster_of(placed), effort.confidence, draws)
 
 
-def for_each(found: Mapping[K, Placed], tell: Callable[..., T], effort: Effort) -> dict[K, T]:
+def for_each(found: Mapping[Any, Placed], tell: Callable[..., Any], effort: Effort) -> dict[Any, Any]:
     """Results of `tell` for each design on its cluster with this effort, computed side by side."""
     return dict(zip(found, side_by_side(partial(tell, effort=effort), found.values(), effort.threads), strict=True))
 

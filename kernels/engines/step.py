@@ -187,11 +187,8 @@ def switched(exposed, lasts, time):
 
 @jitable
 def ending(otherwise, at_limit, dead, outcome, is_lost):
-    """The outcome of a run in a state; `otherwise` if it goes on from there.
-
-    `at_limit` says whether it has made all steps that it may make, and `dead` whether nothing is enabled: then it ends
-    with `outcome`.
-    """
+    """The outcome of a run in a state: `otherwise` if it goes on from there, `outcome` if it is `dead`, as nothing is
+    enabled. `at_limit`: it has made all steps that it may make."""
     return where(is_lost, LOST, where(dead, outcome, where(at_limit, UNFINISHED, otherwise)))
 
 

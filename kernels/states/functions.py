@@ -17,7 +17,6 @@ def compiled_for(model: Model, template: Any, allocates: bool = True, **others: 
     """Compiles a template for Python to call, with those functions and `others` as globals; its code is kept on disk.
     `allocates` is as for `bind`."""
     steps = stepper(model)
-    judging = {"broken": steps.broken, "outcome": steps.outcome, "data_loss": data_loss_mask(model)}
     return bind(
         template,
         model.name,
@@ -27,7 +26,7 @@ def compiled_for(model: Model, template: Any, allocates: bool = True, **others: 
         **store_functions(model),
         **step_functions(model),
         representative=representative_function(model),
-        judge=bind(_judge, model.name, **judging),
+        judge=bind(_judge, model.name, broken=steps.broken, outcome=steps.outcome, data_loss=data_loss_mask(model)),
         num_invariants=len(model.invariants),
         **others,
     )

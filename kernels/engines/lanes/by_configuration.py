@@ -2,23 +2,21 @@
 
 import threading
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from quorisk.kernels.engines.points import Points, alone, key
 from quorisk.kernels.model import Model
 
-_T = TypeVar("_T")
 
-
-class ByConfiguration(Generic[_T]):
+class ByConfiguration:
     """Objects made by `make(model, points)`; `points` is the configuration alone. Above `most` the oldest goes."""
 
-    def __init__(self, make: Callable[[Model, Points], _T], most: int) -> None:
+    def __init__(self, make: Callable[[Model, Points], Any], most: int) -> None:
         self._make, self._most = make, most
-        self._made: dict[Any, _T] = {}
+        self._made: dict[Any, Any] = {}
         self._lock = threading.Lock()
 
-    def get(self, model: Model, points: Points, point: int) -> _T:
+    def get(self, model: Model, points: Points, point: int) -> Any:
         """Returns the object of a point, made if it is not there yet."""
         configuration = model.name, *key(points, point)
         with self._lock:
