@@ -83,8 +83,11 @@ def _errors(design: Design, sure: Doubt | None, p_any: Mapping[str, Any]) -> Ite
     if design.is_proved:
         yield "how sure", "proved, whatever the rates"
         return
-    if interval := numbers.interval(p_any or design.worst):
-        yield f"{numbers.percent(design.worst.get('confidence', 0.95))} interval", f"{interval}, at the rates given"
+    risk, level = p_any or design.worst, numbers.percent(design.worst.get("confidence", 0.95))
+    if interval := numbers.interval(risk):
+        yield f"{level} interval", f"{interval}, at the rates given"
+    elif not risk["losses"]:
+        yield f"{level} bound", "no loss was seen, at the rates given"
     of = ""
     if p_any:
         of, interval = " losses a year", numbers.interval(design.worst)

@@ -198,17 +198,14 @@ class Switch:
             if self._begun or worth_s < (WORTH_COMPARING_S if self.kernel else WORTH_LOADING_S):
                 return
             timed, compile_s = self._needs_time(worth_s), max(WORTH_COMPILING_S, _TOOK_S.get(self.model.name, 0.0))
-            at_hand = self._is_kept(timed)
+            _, first = shapes()
+            at_hand = is_kept(self._where, timed, first)
             if not at_hand and not timed and worth_s < compile_s:  # a timed one will do
-                timed = at_hand = self._is_kept(True)
+                timed = at_hand = is_kept(self._where, True, first)
             if not at_hand and worth_s < compile_s:
                 return
             self._begun = True
         self._beside(partial(self.prepare, timed, worth_s=worth_s))
-
-    def _is_kept(self, timed: bool) -> bool:
-        _, first = shapes()
-        return is_kept(self._where, timed, first)
 
     def _beside(self, get: Callable[[], None]) -> None:
         """Gets kernels in the background while runs go on, if they still do when their turn comes; if that fails, runs

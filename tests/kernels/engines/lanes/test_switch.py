@@ -284,7 +284,7 @@ def test_a_kernel_that_tells_the_time_is_loaded_for_runs_that_need_none(monkeypa
     model, point = losing()
     found, asked = Switch(model, pack(model, [point]), 0), list[bool]()
     monkeypatch.setattr(Switch, "prepare", lambda self, timed, worth_s: asked.append(timed))
-    monkeypatch.setattr(Switch, "_is_kept", lambda self, timed: timed)
+    monkeypatch.setattr(switch, "is_kept", lambda of, timed, shape: timed)
     monkeypatch.setattr(Switch, "_needs_time", lambda self, worth_s: False)
     nothing = np.zeros_like(numba_engine.tally_of(found.model, found.points, 0, Job(0, 0, 1)))
     found._consider(nothing, 1.0, 1000, 0)
