@@ -53,7 +53,8 @@ def pytest_collection_modifyitems(config, items):
 
 
 def exhaustive(items):
-    """The tests that only `make test-all` runs: those marked so, and of `sampled(n)` all cases but n, spread evenly."""
+    """The tests that only `make test-all` runs: those marked so, and of `sampled(n)` all cases but n, spread evenly,
+    and those marked `short`."""
     cases: dict[tuple[Path, str], list[pytest.Item]] = {}
     for item in items:
         cases.setdefault((item.path, getattr(item, "originalname", item.name)), []).append(item)
@@ -62,7 +63,8 @@ def exhaustive(items):
         if marked := alike[0].get_closest_marker("sampled"):
             kept = marked.args[0]
             places = {place * len(alike) // kept for place in range(kept)}
-            left_out += [item for place, item in enumerate(alike) if place not in places]
+            others = (item for place, item in enumerate(alike) if place not in places)
+            left_out += [item for item in others if not item.get_closest_marker("short")]
     return dict.fromkeys(left_out)
 
 
