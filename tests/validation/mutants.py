@@ -162,9 +162,9 @@ def mutants(count: int, seed: int) -> Check:
         "Mistakes that the short tests catch",
         "Each row is a mistake put into a copy of the repository, at the code named, and the first of the short tests "
         f"about it that failed. There are {len(MUTANTS)} such mistakes in `tests/validation/mutants.py`; "
-        "`--count N --seed S` tries N of them, from number S on. All were tried once before this section was made: two "
-        "were missed, and have tests since (a wiped bookie's answer to a fencing read, a reassigned replica that would "
-        "stay eligible).",
+        "`--count N --seed S` tries N of them, from number S on. Two were missed at first, and have tests since (a "
+        "wiped bookie's answer to a fencing read, which was missed again when its case left the short tests; a "
+        "reassigned replica that would stay eligible).",
         ("file", "code that was changed", "test file", "test"),
         rows,
         f"{num_caught} of {len(rows)} mistakes are caught.",
