@@ -1,19 +1,20 @@
 """Disks of a node: a ledger is on the one of its number, and one that is lost alone takes no others with it."""
 
-from math import hypot, log1p, sqrt
+from math import log1p
 
 import numpy as np
 import pytest
 
 from quorisk.analysis.cluster.certified import DrawPlan, certified
 from quorisk.kernels.cluster.fate import ALL, Down, fate, kinds_of_units, room_for_fate
-from quorisk.kernels.cluster.placement import catalogue, law_of
+from quorisk.kernels.cluster.placement import law_of
 from quorisk.kernels.cluster.setting import Cluster, Event, Thin, units
-from quorisk.kernels.cluster.years import ANY, ENTRIES, INCIDENTS, draw_years
+from quorisk.kernels.cluster.years import ENTRIES, INCIDENTS, draw_years
 from tests.analysis.cluster.clusters import outage
 from tests.external.incidents import EVERY_SET
 from tests.kernels.cluster.test_fate import listed
-from tests.references.cluster import enumerated, literal
+from tests.kernels.cluster.test_years import YEARS, standard_error, years_as_simulated
+from tests.references.cluster import enumerated
 
 HOUR = 1.0 / 8766.0
 SMALL = Cluster(
@@ -35,30 +36,17 @@ LITERALLY = {
         events=(outage(0.5, 0.2), Event("b", "batch", 1.0, 0.7, 5)),
     ),
 }
-YEARS, LITERAL_YEARS = 60_000, 600
-
-
-def off_of(tally, what):
-    return sqrt((tally.mean(what + 1) - tally.mean(what) ** 2) / tally.years)
+LITERAL_YEARS = 600
 
 
 @pytest.mark.parametrize("name", LITERALLY)
 def test_years_and_strata_are_those_of_a_simulation_of_single_disks(name):
     cluster = LITERALLY[name]
-    tally = draw_years(cluster, 0, YEARS, 3)
-    told = list(literal.years(cluster, catalogue(cluster), LITERAL_YEARS, 4))
-    values = {
-        ANY: [float(bool(year.incidents)) for year in told],
-        INCIDENTS: [float(len(year.incidents)) for year in told],
-        ENTRIES: [sum(year.incidents) / cluster.entries for year in told],
-    }
-    for what, ours in values.items():
-        mean, spread = np.mean(ours), np.std(ours) / sqrt(LITERAL_YEARS)
-        assert abs(mean - tally.mean(what)) < 4.5 * hypot(spread, off_of(tally, what)), what
+    tally = years_as_simulated(cluster, LITERAL_YEARS)
     strata = certified(cluster, 0.99999, DrawPlan(1, 1, None, 1e-2))
     for what, figure in ((INCIDENTS, strata.incidents), (ENTRIES, strata.entries)):
         scale = cluster.entries if what == ENTRIES else 1.0
-        off = 4.5 * scale * off_of(tally, what)
+        off = 4.5 * scale * standard_error(tally, what)
         assert figure.low - off < scale * tally.mean(what) < figure.high + off
 
 
@@ -84,7 +72,7 @@ def test_incidents_are_those_of_an_enumeration(nodes, copies, disks, node_loss):
     assert found.low < expected < found.high
     assert found.value == pytest.approx(expected, rel=2e-2)
     tally = draw_years(cluster, 0, YEARS, 3)
-    assert abs(tally.mean(INCIDENTS) - expected) < 4.5 * off_of(tally, INCIDENTS)
+    assert abs(tally.mean(INCIDENTS) - expected) < 4.5 * standard_error(tally, INCIDENTS)
 
 
 @pytest.mark.parametrize("outage", [False, True])

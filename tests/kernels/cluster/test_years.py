@@ -40,21 +40,29 @@ LITERALLY = {
 YEARS, LITERAL_YEARS = 60_000, 500
 
 
-@pytest.mark.sampled(3)
-@pytest.mark.parametrize("name", LITERALLY)
-def test_years_are_those_of_a_literal_simulation(name):
-    cluster = LITERALLY[name]
+def standard_error(tally, what):
+    return sqrt((tally.mean(what + 1) - tally.mean(what) ** 2) / tally.years)
+
+
+def years_as_simulated(cluster, literal_years):
+    """The years that are drawn, after comparing them with those of the literal simulator."""
     tally = draw_years(cluster, 0, YEARS, 3)
-    told = list(literal.years(cluster, catalogue(cluster), LITERAL_YEARS, 4))
+    told = list(literal.years(cluster, catalogue(cluster), literal_years, 4))
     values = {
         ANY: [float(bool(year.incidents)) for year in told],
         INCIDENTS: [float(len(year.incidents)) for year in told],
         ENTRIES: [sum(year.incidents) / cluster.entries for year in told],
     }
     for what, ours in values.items():
-        mean, spread = np.mean(ours), np.std(ours) / sqrt(LITERAL_YEARS)
-        off = sqrt((tally.mean(what + 1) - tally.mean(what) ** 2) / YEARS)
-        assert abs(mean - tally.mean(what)) < 4.5 * hypot(spread, off), what
+        mean, spread = np.mean(ours), np.std(ours) / sqrt(literal_years)
+        assert abs(mean - tally.mean(what)) < 4.5 * hypot(spread, standard_error(tally, what)), what
+    return tally
+
+
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("name", LITERALLY)
+def test_years_are_those_of_a_literal_simulation(name):
+    years_as_simulated(LITERALLY[name], LITERAL_YEARS)
 
 
 @pytest.mark.parametrize("name", ["thin entries", "batches that wear out", "two racks 3 of 4"])

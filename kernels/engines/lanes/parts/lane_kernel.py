@@ -206,7 +206,7 @@ class LaneKernel:
         return row | {"broken": run.broken_mask.value, "outcome": ends.value}, (ends != RUNNING).value
 
     def _run(self, values: dict[Any, Any]) -> Run:
-        """The values of runs that `step` notes what they break with; None for those that are not kept."""
+        """The values of runs that `step.noted` and `step.lasted` use; None for those that are not kept."""
         value = partial(Value, self.builder)
 
         def get(name: Any) -> Any:
