@@ -1,7 +1,9 @@
 """Descriptions of a protocol's steps for people to read. A protocol's words stand only in its own module; code that
 draws or prints them knows no protocol."""
 
+import tomllib
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 
@@ -75,3 +77,8 @@ def listed(names: Iterable[str]) -> str:
 def members(names: Iterable[str]) -> str:
     """A set in print: {b1, b2}."""
     return "{" + ", ".join(names) + "}"
+
+
+def words_beside(module: str) -> dict[str, Any]:
+    """The tables of `story.toml` in the folder of a protocol's module, whose `__file__` is given."""
+    return tomllib.loads(Path(module).with_name("story.toml").read_text("utf-8"))

@@ -39,43 +39,11 @@ from quorisk.kernels.protocols.bookkeeper.names import (
 )
 from quorisk.kernels.protocols.bookkeeper.slots import bookie_of
 from quorisk.kernels.protocols.bookkeeper.story_faults import STRUCK, tell_of_bookies
-from quorisk.kernels.telling import Message, Note, Told, members
+from quorisk.kernels.telling import Message, Note, Told, members, words_beside
 
-WORDS = {
-    "bookie_sends_add_confirmed_response": "{bookie} stores {entry} of {client} and confirms it",
-    "bookie_sends_add_fenced_response": "{bookie} is fenced and refuses {entry} of {client}",
-    "bookie_sends_fencing_read_lac_response": "{bookie} gets the fencing request of {client} and answers: {answer}",
-    "bookie_sends_read_response": "{bookie} gets the recovery read of {entry} by {client} and answers: {answer}",
-    "client_creates_ledger": "{client} creates the ledger on {ensemble}",
-    "client_sends_add_entry_requests": "{client} sends {entry} to {to}",
-    "client_receives_add_confirmed_response": "{client} hears that {bookie} stored {entry}",
-    "client_receives_add_fenced_response": "{client} hears that {bookie} is fenced, and gives up writing",
-    "client_changes_ensemble": "{client} replaces bookies that timed out: {new_fragment}",
-    "client_resends_pending_add_op": "{client} sends {entry} again, to {to}",
-    "client_closes_ledger_success": "{client} closes the ledger {end}",
-    "client_completes_ensemble_change": "{client} hears that its new ensemble is in the metadata",
-    "client_closes_ledger_fail": "{client} finds that it cannot close the ledger, and gives up writing",
-    "client_starts_recovery": "{client} starts recovery and sends fencing requests to {to}",
-    "auditor_recovers_ledger": "the auditor has the ledger recovered by {client}, which sends fencing requests to {to}",
-    "client_receives_fencing_read_lac_response": "{client} hears from {bookie} that it is fenced",
-    "client_sends_recovery_read_requests": "{client} sends recovery reads of {entry} to {to}",
-    "client_receives_recovery_read_response": "{client} hears from {bookie}: {answer}",
-    "client_writes_back_entry": "{client} writes {entry} back to {to}",
-    "recovery_client_receives_add_confirmed_response": "{client} hears that {bookie} stored {entry}",
-    "recovery_client_changes_ensemble": "{client} replaces bookies that timed out: {new_fragment}",
-    "recovery_client_sends_pending_add_op": "{client} sends {entry} again, to {to}",
-    "recovery_client_closes_ledger": "{client} closes the ledger {end}",
-    "writer_crashes": "{client} crashes",
-}
-TO_METADATA = {
-    "client_creates_ledger": "create ledger on {ensemble}",
-    "client_changes_ensemble": "ensemble {new_fragment}",
-    "client_closes_ledger_success": "close ledger {end}",
-    "client_starts_recovery": "mark as in recovery",
-    "auditor_recovers_ledger": "mark as in recovery",
-    "recovery_client_changes_ensemble": "ensemble {new_fragment}",
-    "recovery_client_closes_ledger": "close ledger {end}",
-}
+WORDS = words_beside(__file__)["words"]
+"""Sentences on steps by action, with fields in braces."""
+TO_METADATA = words_beside(__file__)["to_metadata"]
 """Labels of requests to the metadata store, by the actions that change the metadata."""
 
 
@@ -123,9 +91,8 @@ def verdict(state: layout.State, params: Any, invariant: str) -> str:
     return _VERDICTS[invariant](spec_state(state, params), params)
 
 
-def variables(state: layout.State, params: Any) -> SpecState:
-    """The spec's variables."""
-    return spec_state(state, params)
+variables = spec_state
+"""The spec's variables."""
 
 
 def _fields(

@@ -9,22 +9,10 @@ from quorisk.kernels.protocols.bookkeeper.describe import LOST, ON_ITS_WAY, Spec
 from quorisk.kernels.protocols.bookkeeper.faults import rack_of
 from quorisk.kernels.protocols.bookkeeper.names import ZK, bookie_name, fragment_names, in_order, label_of
 from quorisk.kernels.protocols.bookkeeper.slots import bookie_of
-from quorisk.kernels.telling import Note, Told, listed
+from quorisk.kernels.telling import Note, Told, listed, words_beside
 
-WORDS = {
-    "bookie_restarts_empty": "{bookies} restarts without its data",
-    "bookie_is_lost": "{bookies} is lost for good",
-    "bookie_is_replaced": "{bookies} is replaced by an empty machine",
-    "auditor_replicates_fragment": "the auditor puts {substitute} in the place of {bookies}: it {copied}",
-    "two_bookies_are_lost_together": "{bookies} are lost for good at the same moment",
-    "three_bookies_are_lost_together": "{bookies} are lost for good at the same moment",
-    "rack_restarts_empty": "a whole rack restarts without its data: {bookies}",
-    "cluster_loses_power": "the cluster loses power; {fate}",
-    "rack_loses_power": "a rack loses power, that of {bookies}; {fate}",
-    "bookie_flushes": "{bookies} flushes what it has",
-    "bookie_restarts_unclean": "{bookies} restarts with what it has on disk",
-    "bookie_loses_some": "{bookies} loses a part of what it has on disk",
-}
+WORDS = words_beside(__file__)["of_bookies"]
+"""Sentences on steps by action, with fields in braces."""
 
 
 STRUCK: Mapping[str, Callable[[layout.State, Any, int], list[int]]] = {

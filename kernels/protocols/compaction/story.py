@@ -5,57 +5,18 @@ memory, and reads them back from the cursor after a crash.
 """
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 from quorisk.kernels import telling
 from quorisk.kernels.protocols.compaction.describe import NULL_KEY, NULL_VALUE, Message, SpecState, spec_state
 from quorisk.kernels.protocols.compaction.layout import State, max_compacted_ledger_id
-from quorisk.kernels.telling import Note, Told, members
+from quorisk.kernels.telling import Note, Told, members, words_beside
 
 PRODUCER, TOPIC, BROKER, LEDGERS, CURSOR = "producer", "topic", "broker", "ledgers", "cursor"
 
 
-class _Words(NamedTuple):
-    sentence: str
-    sender: str = ""
-    receiver: str = ""
-    label: str = ""
-    note: str = ""
-    """A note over the broker."""
-
-
-WORDS = {
-    "producer": _Words("the producer sends {message}", PRODUCER, TOPIC, "{message}"),
-    "compactor_phase_one": _Words(
-        "phase one: the compactor reads the topic up to {read}", TOPIC, BROKER, "phase one: read up to {read}"
-    ),
-    "compactor_phase_two_write": _Words(
-        "phase two: the compactor writes ledger {newest}, {content}", BROKER, LEDGERS, "write {newest}: {content}"
-    ),
-    "compactor_phase_two_update_context": _Words(
-        "the new ledger is published",
-        note="readers take {context}, then the topic {rest}",
-    ),
-    "compactor_phase_two_update_horizon": _Words(
-        "the new horizon is published", note="readers take {context}, then the topic {rest}"
-    ),
-    "compactor_phase_two_persist_cusror": _Words(
-        "the cursor is persisted: horizon {horizon}, ledger {context}",
-        BROKER,
-        CURSOR,
-        "persist horizon {horizon}, ledger {context}",
-    ),
-    "compactor_phase_two_delete_ledger": _Words(
-        "the compactor deletes the ledger before {newest}, {deleted}", BROKER, LEDGERS, "delete {deleted}"
-    ),
-    "broker_crash": _Words(
-        "the broker crashes and reads the cursor: horizon {horizon}, ledger {context}",
-        CURSOR,
-        BROKER,
-        "horizon {horizon}, ledger {context}",
-        "crash: phase two is forgotten",
-    ),
-}
+WORDS = words_beside(__file__)
+"""A sentence by action, and the label of a message or a note over the broker, with fields in braces."""
 
 
 def participants(params: Any) -> tuple[str, ...]:
@@ -79,11 +40,13 @@ def tell(state: State, params: Any, action: str, instance: int, after: State) ->
         "rest": _after(then.compactionHorizon),
         "deleted": ", ".join(ledger for ledger in old if ledger not in now) or "nothing",
     }
-    notes = [Note((BROKER,), words.note.format(**fields))] if words.note else []
+    notes = [Note((BROKER,), words["note"].format(**fields))] if "note" in words else []
     if old != now:
         notes.append(Note((LEDGERS,), f"there are {members(now)}"))
-    arrow = (telling.Message(words.sender, words.receiver, words.label.format(**fields)),) if words.sender else ()
-    return Told(words.sentence.format(**fields), received=arrow, notes=tuple(notes))
+    arrows = list[telling.Message]()
+    if "label" in words:
+        arrows.append(telling.Message(words["sender"], words["receiver"], words["label"].format(**fields)))
+    return Told(words["sentence"].format(**fields), received=tuple(arrows), notes=tuple(notes))
 
 
 def verdict(state: State, params: Any, invariant: str) -> str:
@@ -105,9 +68,8 @@ def verdict(state: State, params: Any, invariant: str) -> str:
     return f"Readers lose {_ids(missing)}: the horizon is m{horizon}, and {held}."
 
 
-def variables(state: State, params: Any) -> SpecState:
-    """The spec's variables, without its consumer's, which changes nothing else."""
-    return spec_state(state, params)
+variables = spec_state
+"""The spec's variables, without its consumer's, which changes nothing else."""
 
 
 def _existing(spec: SpecState) -> list[str]:

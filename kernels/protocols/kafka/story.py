@@ -9,43 +9,11 @@ from typing import Any
 from quorisk.kernels.protocols.kafka import layout
 from quorisk.kernels.protocols.kafka.describe import NIL, Record, SpecState, spec_state
 from quorisk.kernels.protocols.rows import WIDTH, row
-from quorisk.kernels.telling import Message, Note, Told, members
+from quorisk.kernels.telling import Message, Note, Told, members, words_beside
 
 CONTROLLER = "controller"
-_LEAD = "{replica} becomes the leader of epoch {epoch}"
-_FOLLOW = "{replica} follows {leader} in epoch {epoch}"
-_FETCH = "{replica} fetches {record} from {leader}"
-_EXPAND = "{leader} adds {member} to the ISR"
-_SHRINK = "{leader} removes {member} from the ISR"
-_ADVANCE = "{replica} advances its high watermark"
-WORDS = {
-    "controller_elect_leader": "the controller elects {member}",
-    "controller_shrink_isr": "the controller takes {member} for failed",
-    "become_leader": _LEAD,
-    "leader_expand_isr": _EXPAND,
-    "leader_expand_isr_better_fencing": _EXPAND,
-    "fenced_leader_expand_isr": _EXPAND,
-    "leader_shrink_isr": _SHRINK,
-    "leader_shrink_isr_better_fencing": _SHRINK,
-    "fenced_leader_shrink_isr": _SHRINK,
-    "leader_write": "{replica} takes a record from a producer",
-    "leader_inc_high_watermark": _ADVANCE,
-    "improved_leader_inc_high_watermark": _ADVANCE,
-    "fenced_leader_inc_high_watermark": _ADVANCE,
-    "become_follower_truncate_to_high_watermark": _FOLLOW + " and truncates to its high watermark",
-    "become_follower_truncate_kip101": _FOLLOW + " and truncates to where that log ends its last epoch",
-    "become_follower_truncate_kip279": _FOLLOW + " and truncates to where the logs agree",
-    "become_follower": _FOLLOW,
-    "fenced_become_follower_and_truncate": _FOLLOW + " and truncates to where the logs agree",
-    "follower_replicate": _FETCH,
-    "follower_fetch": _FETCH,
-    "fenced_follower_fetch": _FETCH,
-    "follower_truncate": "{replica} truncates to where its log agrees with that of {leader}",
-    "replica_flushes": "{replica} flushes its log",
-    "replica_restarts_unclean": "{replica} restarts with what it has on disk",
-    "cluster_loses_power": "power lost: {replica}, the cluster, restart at once with what they have on disk",
-    "zone_loses_power": "power lost: {replica}, a zone, restart at once with what they have on disk",
-}
+WORDS = words_beside(__file__)
+"""Sentences on steps by action, with fields in braces."""
 
 
 def participants(params: Any) -> tuple[str, ...]:
@@ -102,9 +70,8 @@ def verdict(state: layout.State, params: Any, invariant: str) -> str:
     )
 
 
-def variables(state: layout.State, params: Any) -> SpecState:
-    """The spec's variables."""
-    return spec_state(state, params)
+variables = spec_state
+"""The spec's variables."""
 
 
 def _replica(replica: int) -> str:

@@ -27,42 +27,11 @@ from quorisk.kernels.protocols.kraft.spec import (
 )
 from quorisk.kernels.protocols.kraft.spec import Message as Sent
 from quorisk.kernels.protocols.rows import WIDTH
-from quorisk.kernels.telling import Message, Note, Told, listed, members
+from quorisk.kernels.telling import Message, Note, Told, listed, members, words_beside
 
 CONTROLLER = "controller"
-WORDS = {
-    "broker_start": "{broker} starts",
-    "receive_broker_reg_response": "now that it is registered, {broker} is running",
-    "receive_metadata_update": "{broker} applies partition epoch {epoch}",
-    "send_alter_partition_request": "{broker} asks for the ISR {isr}, as followers have caught up",
-    "leader_shrink_isr": "{broker} asks for the ISR {isr}, as followers lag behind",
-    "receive_alter_partition_response": "{broker} receives the AlterPartition response: {answer}",
-    "send_fetch_request": "{broker} fetches from {leader}",
-    "receive_fetch_request": "{leader} answers the fetch of {broker}: {answer}",
-    "receive_fetch_response": "{broker} receives the answer of {leader}: {answer}",
-    "write_record_to_leader": "{broker} takes a record from a producer",
-    "data_loss_shutdown": "{broker} goes down and loses its log",
-    "no_data_loss_shutdown": "{broker} shuts down cleanly",
-    "no_data_loss_unclean_shutdown": "{broker} crashes and keeps its log",
-    "receive_broker_reg_request": "the controller registers {broker}",
-    "receive_alter_partition_request": "the controller answers the request of {broker}: {answer}",
-    "fence_broker": "the controller fences {broker}",
-    "unfence_broker": "the controller unfences {broker}",
-    "perform_partition_reassignment": "an operator wants the replicas {replicas}",
-    "cluster_loses_power": "power lost in the whole cluster: {down} {go} down",
-    "zone_loses_power": "power lost in a zone: {down} {go} down",
-    "tail_loss_shutdown": "power lost: {broker} goes down",
-    "broker_flushes": "{broker} flushes its log",
-    "follower_stalls": "{broker} stalls: it fetches nothing",
-    "follower_resumes": "{broker} fetches again",
-    "leader_removes_stalled": "{broker} asks for the ISR {isr}, as a follower lags behind",
-    "roll_begins": "an operator begins to restart all brokers",
-    "roll_restarts": "the operator shuts {broker} down to restart it",
-    "restart_ends": "{broker} starts",
-    "leader_is_isolated": "{broker} is cut off from the controller and the other brokers",
-    "isolation_ends": "{broker} is heard again",
-    "session_times_out": "the controller fences {broker}, which it has not heard of",
-}
+WORDS = words_beside(__file__)
+"""Sentences on steps by action, with fields in braces."""
 _SHUTDOWNS = (
     *("data_loss_shutdown", "no_data_loss_shutdown", "no_data_loss_unclean_shutdown", "tail_loss_shutdown"),
     *("cluster_loses_power", "zone_loses_power", "roll_restarts"),
@@ -165,9 +134,8 @@ def _how_lost(state: layout.State, params: Any) -> str:
     return min(broken, key=_LOSSES.index, default="LeaderCompletenessProperty")
 
 
-def variables(state: layout.State, params: Any) -> SpecState:
-    """The spec's variables."""
-    return spec_state(state, params)
+variables = spec_state
+"""The spec's variables."""
 
 
 def _acting(action: str, instance: int, handled: list[Sent]) -> int:

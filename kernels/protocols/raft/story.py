@@ -10,29 +10,10 @@ from quorisk.kernels.protocols.raft import MODEL, spec
 from quorisk.kernels.protocols.raft.describe import spec_state
 from quorisk.kernels.protocols.raft.election import panics
 from quorisk.kernels.protocols.raft.layout import State
-from quorisk.kernels.telling import Message, Note, Told, listed
+from quorisk.kernels.telling import Message, Note, Told, listed, words_beside
 
-WORDS = {
-    "restart": "{one} loses power and starts again",
-    "crash": "the process of {one} dies and starts again",
-    "disk_is_lost": "{one} is replaced by an empty server",
-    "cluster_loses_power": "power lost in the whole cluster",
-    "learner_is_promoted": "{one} makes a voter of {other}",
-    "timeout": "{one} starts an election",
-    "false_timeout": "{one} takes its leader for dead and starts an election",
-    "request_vote": "{one} asks {other} for its vote",
-    "become_leader": "{one} becomes the leader",
-    "client_request": "a client sends {value} to {one}",
-    "advance_commit_index": "{one} commits what a quorum has",
-    "append_entries": "{one} sends {other} what is new to it",
-    "advance_fsync_index": "{one} syncs its next entry",
-    "update_term": "{one} hears of a later term, and follows",
-    "handle_request_vote_request": "{one} answers {other}, which asked for its vote",
-    "handle_request_vote_response": "{one} counts the answer of {other}",
-    "reject_append_entries_request": "{one} refuses what {other} sent",
-    "accept_append_entries_request": "{one} accepts what {other} sent",
-    "handle_append_entries_response": "{one} hears how much of its log {other} has",
-}
+WORDS = words_beside(__file__)
+"""Sentences on steps by action, with fields in braces."""
 _ACTIONS = {action.name: action for action in MODEL.actions}
 _DOWN = ("restart", "crash", "disk_is_lost", "cluster_loses_power")
 
@@ -85,9 +66,8 @@ def verdict(state: State, params: Any, invariant: str) -> str:
     return f"What a leader has committed is not on a majority: {'; '.join(logs)}."
 
 
-def variables(state: State, params: Any) -> spec.SpecState:
-    """The specification's variables."""
-    return spec_state(state, params)
+variables = spec_state
+"""The specification's variables."""
 
 
 def _server(i: int) -> str:
