@@ -63,13 +63,6 @@ MOST_GROUPS = 1_000_000
 """Most copysets of a cluster."""
 MOST_ALTERNATING = 6
 """Most members of an ensemble whose write sets each have to lie in two racks."""
-_FORMER = {
-    "outages": ("power_outage", CLUSTER),
-    "p_lost_in_outage": ("power_outage", CLUSTER),
-    "rack_outages": ("rack_outage", RACK),
-    "p_lost_in_rack_outage": ("rack_outage", RACK),
-}
-"""Former keys of the table, and the event that replaces each."""
 _OTHER_CAUSES = SINGLES, AFTER, THIN, "unflushed"
 """Names that no event may have."""
 _BANDWIDTHS = ("repair_bandwidth", "cluster_repair_bandwidth", "worker_repair_bandwidth")
@@ -107,16 +100,6 @@ def event_names(document: Mapping[str, Any], others: Iterable[str]) -> tuple[str
             allowed = f"a name of letters, digits and _, but none of {', '.join(_OTHER_CAUSES)}"
             raise ConfigError(f"{EVENTS}{as_toml(name)}: {allowed}")
     return tuple(found)
-
-
-def check_former(names: Iterable[str]) -> None:
-    """Raises ConfigError if one of these dotted names is a key that the table had before."""
-    for name in names:
-        own = name.removeprefix("grid.")
-        event, scope = _FORMER.get(own.removeprefix(f"{TABLE}."), ("", ""))
-        if event and (is_key(own) or not own.startswith("p_lost")):  # which are keys of [faults], too
-            said = f'[{EVENTS}{event}] with scope = "{scope}", per_year and p_lost'
-            raise ConfigError(f"{name}: is an event now; write {said}")
 
 
 def cluster_keys(events: Iterable[str] = ()) -> dict[str, Key]:

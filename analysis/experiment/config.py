@@ -175,7 +175,6 @@ def _build(document: Mapping[str, Any], path: str, overrides: Sequence[str], one
         keys |= cluster.cluster_keys(cluster.event_names(document, others))
     in_file = file_values.flatten(changed, keys)
     named = [*in_file, *(each.partition("=")[0].strip() for each in overriding)]
-    cluster.check_former([*named, *figures])
     file_values.check_known(named, keys, registry.settings(model.name))
     in_place = file_values.overridden(overriding, keys)
     read = file_values.check_values(figures, in_file, in_place, keys, scenarios.scenario_names(document))
