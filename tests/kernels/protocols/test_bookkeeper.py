@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import beta
 
 from quorisk.kernels.model import leaves
 from quorisk.kernels.ops import bits
@@ -28,7 +27,7 @@ from quorisk.kernels.protocols.bookkeeper.layout import (
 from quorisk.kernels.protocols.bookkeeper.stripes import Ensemble, append_fragment, write_sets_by_entry
 from quorisk.kernels.states.search import explore
 from tests.references import bookkeeper as reference
-from tests.support import instances, params_of, point_of, random_walks, run
+from tests.support import instances, params_of, random_walks
 
 SIZES = ("bookies", "clients", "write_quorum", "ack_quorum", "entries", "inflight")
 EXPOSED = "AllCommittedEntriesReachWriteQuorum"
@@ -185,39 +184,6 @@ def test_smallest_configuration_that_a_switch_breaks(switch, sizes, invariant, d
             assert found.first_depth[name] == found.first_depth["AllAckedEntriesAreReadable"]
     assert first == {invariant: depth}
     assert {name for name, states in searched(sizes).breaking_states.items() if states} <= {EXPOSED}
-
-
-def test_exact_figure_of_the_design():
-    """2 bookies, literal, no fencing by recovery reads: an independent program's 8.93576144389e-06, 7.52003662239."""
-    point = point_of(MODEL, 0.1, semantics="literal", fence_recovery_reads=False)
-    runs = 4_000_000
-    tally = run(MODEL, point, runs, seed=11, threads=2)
-    losses = tally.broken["NoDivergenceBetweenClientAndMetaData"]
-    low, high = beta.ppf(0.0005, losses, runs - losses + 1), beta.ppf(0.9995, losses + 1, runs - losses)
-    assert losses == tally.outcomes["lost"] > 0
-    assert low < 8.93576144389e-06 < high
-    mean = tally.steps / runs
-    sigma = ((tally.steps_squared / runs - mean**2) / runs) ** 0.5
-    assert abs(mean - 7.52003662239) < 4 * sigma
-
-
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize("loss", [0.0, 0.3])
-@pytest.mark.parametrize("variant", [{}, {"fence_unknown_ledger": False}], ids=["spec", "fence_unknown_ledger-off"])
-def test_estimates_agree_with_an_exact_solution(variant, loss):
-    """Unequal rates, one of them 0; the chain is built and solved by the reference interpreter."""
-    rates = {"client_closes_ledger_success": 0.1, "client_closes_ledger_fail": 0.0, "client_starts_recovery": 0.5}
-    sizes = (1, 2, 1, 1, 2, 2)
-    exact = reference.loss_chain(reference.Constants(*sizes, **variant), loss, rates)
-    runs = 300_000
-    tally = run(MODEL, point_of(MODEL, loss, rates, **named(sizes), **variant), runs, seed=5, threads=2)
-    mean = tally.steps / runs
-    sigma = ((tally.steps_squared / runs - mean**2) / runs) ** 0.5
-    assert abs(mean - exact["expected_steps"]) < 4.5 * sigma
-    for name, p in exact["p"].items():
-        assert abs(tally.broken[name] / runs - p) < 4.5 * (p * (1 - p) / runs) ** 0.5 + 1e-12, name
-    if variant:
-        assert exact["p"]["NoDivergenceBetweenClientAndMetaData"] > 1e-3
 
 
 @pytest.mark.sampled(1)

@@ -1,11 +1,7 @@
 """Ensembles larger than the write quorum: against examples on paper and a literal interpreter; and the third defect."""
 
-from itertools import combinations
-
 import pytest
 
-from quorisk.analysis.exact.exact import exact
-from quorisk.analysis.experiment.config import build_experiment
 from quorisk.kernels.ops import bits
 from quorisk.kernels.paths import Path, Step, replay
 from quorisk.kernels.protocols.bookkeeper import MODEL
@@ -124,36 +120,6 @@ def test_enough_are_fenced_if_every_write_set_is_covered(sizes, least):
         enough = any(places >= few for few in least)
         assert has_quorum_coverage(params, ensemble, bookies) == enough
         assert reference.covered(frozenset(bits(bookies)), literal, constants) == enough
-
-
-@pytest.mark.parametrize(
-    ("sizes", "blocked", "pairs"), [((6, 3, 2), 12, 15), ((5, 2, 2), 5, 10), ((4, 2, 2), 4, 6), ((3, 3, 2), 3, 3)]
-)
-def test_pairs_of_silent_bookies_that_hold_up_recovery(sizes, blocked, pairs):
-    size, write_quorum, ack_quorum = sizes
-    constants = reference.Constants(6, 1, write_quorum, ack_quorum, 1, 1, ensemble_size=size)
-    everybody = tuple(range(size)) if size > write_quorum else frozenset(range(size))
-    silent = [frozenset(pair) for pair in combinations(range(size), 2)]
-    held_up = [not reference.covered(frozenset(everybody) - pair, everybody, constants) for pair in silent]
-    assert (sum(held_up), len(held_up)) == (blocked, pairs)
-    if size <= 5:
-        params = params_for(6, *sizes)
-        ensemble = listed(*(b + 1 for b in everybody)) if size > write_quorum else Ensemble((1 << size) - 1, 0)
-        up = [ensemble.members & ~sum(1 << b for b in pair) for pair in silent]
-        assert [not has_quorum_coverage(params, ensemble, bookies) for bookies in up] == held_up
-
-
-@pytest.mark.parametrize(("size", "write_quorum", "fatal", "sets"), [(5, 3, 5, 10), (6, 3, 6, 20), (3, 3, 1, 1)])
-def test_sets_of_dead_bookies_that_take_an_entry_with_them(size, write_quorum, fatal, sets):
-    """Of a ledger with entries enough that every write set has one."""
-    everybody = tuple(range(size)) if size > write_quorum else frozenset(range(size))
-    homes = {reference.write_set(entry, everybody, write_quorum) for entry in range(1, size + 1)}
-    dead = [frozenset(found) for found in combinations(range(size), write_quorum)]
-    assert (len(homes), len(dead)) == (fatal, sets)
-    assert homes <= set(dead)
-    if size <= 5 and size > write_quorum:
-        rows = write_sets(params_for(6, size, write_quorum), listed(*(b + 1 for b in everybody)))
-        assert {frozenset(bits(entry_row(rows, entry))) for entry in range(1, 6)} == homes
 
 
 def stepped(params, *steps):
@@ -283,33 +249,3 @@ def test_what_early_callbacks_lose(early, size):
         assert found[0] > 30 < found[1]
     else:
         assert found == (0, 0)
-
-
-PAIR_OF_TWO = {"bookies": 2, "clients": 2, "ensemble_size": 2, "write_quorum": 1, "ack_quorum": 1}
-THREE_OF_FOUR = {"bookies": 4, "clients": 1, "ensemble_size": 3, "write_quorum": 2, "ack_quorum": 2}
-OUTAGE = {"max_outages": 1, "p_lost_in_outage": 0.3}
-
-
-@pytest.mark.parametrize(
-    ("sizes", "faults", "p_lost"),
-    [
-        (PAIR_OF_TWO, {"max_lost": 1}, 0.011472121382501529),
-        (PAIR_OF_TWO, OUTAGE, 0.011612566534129993),
-        (THREE_OF_FOUR, OUTAGE | {"auto_recovery": True, "replacement": True}, 0.001286706357421876),
-    ],
-    ids=["lost-bookie", "outage", "outage-and-repair"],
-)
-def test_exact_figures_equal_those_of_an_independent_interpreter(sizes, faults, p_lost):
-    """Another program's elimination on its own chain of these states."""
-    tables = {
-        "protocol": "bookkeeper",
-        "model": sizes | {"entries": 1, "inflight": 1},
-        "faults": faults | {"message_loss": 0.1},
-        "variant": {
-            "fence_on_unclean_shutdown": False,
-            "limbo_on_unclean_shutdown": False,
-            "fence_recovery_reads": True,
-        },
-        "rates": {},
-    }
-    assert exact(build_experiment(tables, "striped"), 1 << 30).data_loss.p == pytest.approx(p_lost, rel=1e-9, abs=0)

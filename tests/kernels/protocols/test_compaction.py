@@ -1,7 +1,5 @@
-"""Pulsar's topic compaction in kernels/ against TLC's numbers, the reference interpreter, Numba and JAX."""
+"""Pulsar's topic compaction against the reference interpreter. (TLC's numbers: test_oracle.)"""
 
-import random
-from collections import Counter
 from itertools import product
 
 import pytest
@@ -12,6 +10,7 @@ from quorisk.kernels.protocols.compaction.describe import spec_state
 from quorisk.kernels.protocols.compaction.layout import State
 from quorisk.kernels.protocols.compaction.params import Params
 from tests.references import compaction as reference
+from tests.support import instances, random_walks
 
 ON = {p.name: True for p in MODEL.parameters if p.allowed is None}
 CONTEXT_LAST = {"publish_context_before_horizon": False}
@@ -25,14 +24,10 @@ def model_values(messages=1, compactions=1, keys=1, values=1, max_crashes=0, **v
 
 
 def successors(state: State, params: Params):
-    """(action, instance, next state) of all that may happen next."""
-    for action in MODEL.actions:
-        for word, mask in enumerate(action.enabled(state, params)):
-            for bit in range(mask.bit_length()):
-                if mask >> bit & 1:
-                    instance = 64 * word + bit
-                    assert action.sends(state, params, instance) == 0
-                    yield action, instance, action.apply(state, params, instance, 0)
+    """(action, next state) of all that may happen next."""
+    for action, instance in instances(MODEL, state, params):
+        assert action.sends(state, params, instance) == 0
+        yield action, action.apply(state, params, instance, 0)
 
 
 def broken(state: State, params: Params) -> list[str]:
@@ -45,55 +40,15 @@ def explore(params: Params):
     seen = set(level)
     assert len(seen) == len(level)
     while level:
-        found = [(state, [after for _, _, after in successors(state, params)]) for state in level]
+        found = [(state, [after for _, after in successors(state, params)]) for state in level]
         yield found
         level = list(dict.fromkeys(after for _, follow in found for after in follow if after not in seen))
         seen.update(level)
 
 
-def random_walks(values, number, seed=1):
+def walked(values, number):
     """States met in random runs from random initial states."""
-    params, rng = MODEL.make_params(values), random.Random(seed)
-    for _ in range(number):
-        state = MODEL.initial(params, rng.randrange(MODEL.initial_choices(params)))
-        while True:
-            yield state
-            follow = list(successors(state, params))
-            if not follow:
-                break
-            # by action first: the producer has most of the instances
-            action = rng.choice(list(dict.fromkeys(action.name for action, _, _ in follow)))
-            state = rng.choice([after for a, _, after in follow if a.name == action])
-
-
-TLC = [
-    (
-        model_values(2, 2, 1, 1, 0),
-        (585, 809, 16, {"DuplicateNullKeyMessage": 30}),
-    ),
-    (
-        model_values(2, 3, 1, 1, 1, retain_null_key=False),
-        (2866, 4710, 22, {"CompactedLedgerLeak": 412}),
-    ),
-    (
-        model_values(3, 3, 2, 2, 1, model_producer=False),
-        (45198, 60507, 20, {"CompactedLedgerLeak": 5103, "DuplicateNullKeyMessage": 1539}),
-    ),
-]
-
-
-@pytest.mark.parametrize(("values", "expected"), TLC)
-def test_search_finds_what_tlc_found_on_the_original(values, expected):
-    params = MODEL.make_params(values)
-    distinct, generated, depth, first_broken = 0, MODEL.initial_choices(params), 0, Counter[str]()
-    for level in explore(params):
-        depth += 1
-        distinct += len(level)
-        first_broken.update(names[0] for state, _ in level if (names := broken(state, params)))
-        generated += sum(len(follow) for _, follow in level)
-        # TLC also counts the stuttering of Terminating, whose guard is the outcome's
-        generated += sum(MODEL.outcome(state, params) == COMPLETED for state, _ in level)
-    assert (distinct, generated, depth, first_broken) == expected
+    return (state for state, *_ in random_walks(MODEL, MODEL.make_params(values), number, seed=1))
 
 
 def constants(values) -> reference.Constants:
@@ -116,7 +71,7 @@ def assert_agrees_with_reference(state: State, values) -> None:
     assert all(state.existing >> i & 1 or not state.ledgers >> 8 * i & 255 for i in range(7))
     assert broken(state, params) == reference.broken_invariants(expected, spec)
     assert (MODEL.outcome(state, params) == COMPLETED) == reference.is_terminated(expected, spec)
-    follow = [(action.name, spec_state(after, params)) for action, _, after in successors(state, params)]
+    follow = [(action.name, spec_state(after, params)) for action, after in successors(state, params)]
     assert sorted(follow, key=repr) == sorted(reference.successors(expected, spec), key=repr)
 
 
@@ -140,12 +95,12 @@ def test_every_state_agrees_with_the_reference(values):
 @pytest.mark.parametrize("switches", [*product([True, False], repeat=4)])
 def test_random_runs_of_the_largest_model_agree_with_the_reference(switches):
     values = model_values(**LARGEST, **dict(zip(ON, switches, strict=True)))
-    for state in random_walks(values, number=4):
+    for state in walked(values, 4):
         assert_agrees_with_reference(state, values)
 
 
 def test_fields_stay_within_their_widths():
-    for state in random_walks(model_values(**LARGEST), number=20):
+    for state in walked(model_values(**LARGEST), 20):
         assert all(0 <= field < 1 << width for field, width in zip(state, MODEL.widths, strict=True))
 
 
@@ -209,7 +164,7 @@ def test_outcome_is_stuck_when_the_next_action_is_switched_off():
         after
         for level in explore(params)
         for state, _ in level
-        for action, _, after in successors(state, params)
+        for action, after in successors(state, params)
         if action.name == "compactor_phase_two_write" and state.keys == state.values == 1
     )
     assert MODEL.outcome(written, params) == STUCK
