@@ -55,8 +55,17 @@ def load_experiment(source: Source, overrides: Overrides = ()) -> Experiment:
     """Reads an experiment, applies `overrides`, and checks it.
 
     An override counts as if it stood in the file: scenarios with a value of their own keep it, and a warning names
-    them. `scenarios.NAME.rates.KEY` overrides a scenario's own. Raises ConfigError with one line that names the
-    file, the key, the value and what is allowed.
+    them. `scenarios.NAME.rates.KEY` overrides a scenario's own.
+
+    Args:
+        source: the experiment; see `Source`.
+        overrides: changed values by dotted key; see `Overrides`.
+
+    Returns:
+        The experiment, with the points of its grid.
+
+    Raises:
+        ConfigError: in one line that names the file, the key, the value and what is allowed.
 
     Example: `load_experiment("configs/defect1.toml", {"run.runs": 100_000})`, or without a file
     `load_experiment({"protocol": "kafka", "model": {"replicas": 3, "log_size": 2, "max_records": 2,
@@ -81,10 +90,19 @@ def estimate(
 ) -> Estimated:
     """Estimates by random runs how likely an experiment's one configuration is to break each invariant.
 
-    If losses are too rare to count, the likeliest paths are solved exactly, within `memory` (bytes, or a text such as
-    "512MiB"). `threads` (all cores if None) changes the speed, never the numbers. Times are in seconds if the
-    experiment's rates have units, else in units of model time. Raises ConfigError if the experiment cannot be used or
-    has several configurations, and EngineError if its engine does not work on this machine.
+    Args:
+        source: the experiment; see `Source`.
+        overrides: changed values by dotted key; see `Overrides`.
+        memory: bytes for the likeliest paths, which are solved exactly if losses are too rare to count, or a text such
+            as "512MiB".
+        threads: cores to use, all if None; they change the speed, never the numbers.
+
+    Returns:
+        The probabilities with their intervals; times are in seconds if rates have units, else in units of model time.
+
+    Raises:
+        ConfigError: if the experiment cannot be used or has several configurations.
+        EngineError: if its engine does not work on this machine.
 
     Example: `estimate("configs/defect1.toml", {"run.runs": 100_000}).data_loss.high`
     """
@@ -95,13 +113,23 @@ def estimate(
 
 
 def runs(source: Source, overrides: Overrides = (), *, threads: int | None = None) -> "pd.DataFrame":
-    """Makes the runs of an experiment's one configuration from the beginning, for a statistic of one's own: a frame
-    with a row for each of its run.runs runs, 64 bytes each, numbered as `run` from run.first_run on.
+    """Makes the runs of an experiment's one configuration from the beginning, for a statistic of one's own.
 
-    Columns: `outcome`, how it ended (a category); `steps`; `messages`, those that were sent; `time`, when it ended, in
-    seconds if the experiment's rates have units, else in units of model time; for each invariant, under its name,
-    whether the run broke it; and `met NAME` for each kind of faults, whether it met one. The runs are those of
-    `estimate`, and `trace(..., run=(seed, run))` tells one of them. Raises ConfigError as `estimate` does.
+    They are those of `estimate`, and `trace(..., run=(seed, run))` tells one of them.
+
+    Args:
+        source: the experiment; see `Source`.
+        overrides: changed values by dotted key; see `Overrides`.
+        threads: cores to use, all if None; they change the speed, never the numbers.
+
+    Returns:
+        A frame with a row of 64 bytes for each run: its number `run`, from run.first_run on; `outcome`, how it ended (a
+        category); `steps`; `messages`, those that were sent; `time`, when it ended, in seconds if rates have units,
+        else in units of model time; for each invariant, under its name, whether the run broke it; and `met NAME` for
+        each kind of faults, whether it met one.
+
+    Raises:
+        ConfigError, EngineError: as `estimate`.
 
     Example: `runs("configs/defect1.toml", {"run.runs": 100_000}).groupby("outcome")["time"].quantile(0.99)`
     """
@@ -118,11 +146,21 @@ def recommend(
     memory: str | int = "128MiB",
     threads: int | None = None,
 ) -> Recommended:
-    """Recommends a design of an experiment's grid, with the reasons.
+    """Recommends a design of an experiment's grid, weighed over all scenarios.
 
-    Every design is weighed over all scenarios: exactly if its chain fits in `memory` (bytes, or a text such as
-    "512MiB"), else by random runs. `break_even` has the keys of the figures that are scaled until the choice changes,
-    all that the experiment sets if None. Raises ConfigError if the experiment cannot be used.
+    Args:
+        source: the experiment; see `Source`.
+        overrides: changed values by dotted key; see `Overrides`.
+        break_even: keys of figures that are scaled until the choice changes; all that the experiment sets if None.
+        memory: bytes for the chain of a design; one that does not fit is estimated by random runs, or a text such as
+            "512MiB".
+        threads: cores to use, all if None; they change the speed, never the numbers.
+
+    Returns:
+        The choice with its reasons, and all designs by rank.
+
+    Raises:
+        ConfigError: if the experiment cannot be used.
 
     Example: `recommend("configs/pulsar.toml", {"run.runs": 131_072}).frame()`
     """
@@ -143,10 +181,19 @@ def exact(
 ) -> Solved:
     """Solves the whole Markov chain of an experiment's one configuration for its exact probabilities.
 
-    `memory` is in bytes, or a text such as "512MiB". `by_steps` and `by_time` also ask for the probability of data loss
-    within that many steps, and by that time: in seconds if the experiment's rates have units, else in units of model
-    time. With `storm`, the model checker Storm solves the chain as well. Raises ConfigError if the experiment has
-    several configurations or a horizon, or if its chain does not fit in `memory`.
+    Args:
+        source: the experiment; see `Source`.
+        overrides: changed values by dotted key; see `Overrides`.
+        memory: bytes for the chain, or a text such as "512MiB".
+        by_steps: numbers of steps within which the probability of data loss is wanted, too.
+        by_time: times by which it is wanted, in seconds if rates have units, else in units of model time.
+        storm: whether the model checker Storm solves the chain as well.
+
+    Returns:
+        The probabilities, and the expected steps and time of a run.
+
+    Raises:
+        ConfigError: if the experiment has several configurations or a horizon, or its chain does not fit in `memory`.
 
     Example: `exact("configs/limbo.toml", by_steps=[14]).p_by_steps[14]`
     """
@@ -164,12 +211,20 @@ def year(
     memory: str | int = "128MiB",
     threads: int | None = None,
 ) -> Yearly:
-    """Computes the losses of the one design of an experiment with scenarios or [cluster] in a year: P(any loss),
-    incidents, entries, and their causes.
+    """Computes the losses of the one design of an experiment with scenarios or [cluster] in a year.
 
-    Scenarios are solved exactly within `memory` (bytes, or a text such as "512MiB"), or else estimated by random runs;
-    with `solve`, they have to be solved. Raises ConfigError if there are several designs or nothing that happens in a
-    year, or if a chain does not fit.
+    Args:
+        source: the experiment; see `Source`.
+        overrides: changed values by dotted key; see `Overrides`.
+        solve: whether scenarios have to be solved exactly; else those that do not fit in `memory` are estimated.
+        memory: bytes for the chain of a scenario, or a text such as "512MiB".
+        threads: cores to use, all if None; they change the speed, never the numbers.
+
+    Returns:
+        P(any loss), incidents and entries lost in a year, and their causes.
+
+    Raises:
+        ConfigError: if there are several designs or nothing that happens in a year, or if a chain does not fit.
 
     Example: `year("configs/pulsar.toml", {"write_quorum": 2, "ack_quorum": 2, "bookies": 3, "run.runs": 131_072})`
     """
@@ -181,10 +236,18 @@ def year(
 
 
 def cluster(source: Source, overrides: Overrides = (), *, threads: int | None = None) -> Incidents:
-    """Computes P(any loss in a year) of a cluster, its incidents a year, and the sizes of incidents.
+    """Computes what each design of an experiment loses in a year on the cluster of its [cluster].
 
-    For each design of an experiment, on the cluster of its [cluster]. `threads` (all cores if None) changes the speed,
-    never the numbers. Raises ConfigError if the experiment cannot be used, or has no [cluster].
+    Args:
+        source: the experiment; see `Source`.
+        overrides: changed values by dotted key; see `Overrides`.
+        threads: cores to use, all if None; they change the speed, never the numbers.
+
+    Returns:
+        P(any loss in a year), incidents a year and sizes of incidents in entries, by design.
+
+    Raises:
+        ConfigError: if the experiment cannot be used, or has no [cluster].
 
     Example: `cluster("configs/cluster.toml", {"cluster.nodes": 100}).designs[0].losses.p_any.high`
     """
@@ -197,11 +260,19 @@ def cluster(source: Source, overrides: Overrides = (), *, threads: int | None = 
 
 
 def sensitivity(source: Source, overrides: Overrides = (), *, memory: str | int = "1GiB") -> Depends:
-    """Computes the elasticities of the losses of an experiment's one design in each rate, probability and the lifetime,
-    the faults that losing runs meet, and the likeliest path to a loss; in a year, if it has scenarios.
+    """Computes what the losses of an experiment's one design depend on: in a year, if it has scenarios.
 
-    Exact where losses are solved within `memory` (bytes, or a text such as "512MiB"), estimated where they are counted.
-    Raises ConfigError if there are several designs.
+    Args:
+        source: the experiment; see `Source`.
+        overrides: changed values by dotted key; see `Overrides`.
+        memory: bytes for what is solved; what is counted is estimated, or a text such as "512MiB".
+
+    Returns:
+        Elasticities of the losses in each rate, each probability and the lifetime; the faults that losing runs meet;
+        and the likeliest path to a loss.
+
+    Raises:
+        ConfigError: if there are several designs.
 
     Example: `sensitivity("configs/pulsar.toml", {"write_quorum": 2, "ack_quorum": 2, "bookies": 3}).tornado()`
     """
@@ -213,8 +284,16 @@ def sensitivity(source: Source, overrides: Overrides = (), *, memory: str | int 
 def explore(source: Source, overrides: Overrides = (), *, memory: str | int = "4GiB") -> Explored:
     """Visits every state that an experiment's one configuration can reach, and counts those that break each invariant.
 
-    `memory` is in bytes, or a text such as "512MiB". If the search does not fit in it, `found.complete` is False.
-    Raises ConfigError if there are several configurations, or if not even the beginning of the search fits.
+    Args:
+        source: the experiment; see `Source`.
+        overrides: changed values by dotted key; see `Overrides`.
+        memory: bytes for the states, or a text such as "512MiB".
+
+    Returns:
+        The counts; `found.complete` is False if the states did not fit in `memory`.
+
+    Raises:
+        ConfigError: if there are several configurations, or if not even the beginning of the search fits.
 
     Example: `explore("configs/limbo.toml").found.distinct_states`
     """
@@ -232,9 +311,18 @@ def compare(
 ) -> Comparison:
     """Compares variants of one configuration, run by run, with the same random numbers.
 
-    `vary` maps keys to their values, the baseline's first; several keys are crossed. Without it, each switch of the
-    protocol is turned off in turn and compared with all of them on. Raises ConfigError if the experiment or a value
-    cannot be used.
+    Args:
+        source: the experiment; see `Source`.
+        vary: values by key, the baseline's first; several keys are crossed. Without it, each switch of the protocol is
+            turned off in turn and compared with all of them on.
+        overrides: changed values by dotted key; see `Overrides`.
+        threads: cores to use, all if None; they change the speed, never the numbers.
+
+    Returns:
+        Differences and ratios of probabilities with their intervals, for each pair of variants.
+
+    Raises:
+        ConfigError: if the experiment or a value cannot be used.
 
     Example: `compare("configs/defect1.toml", {"variant.fence_recovery_reads": [True, False]})`
     """
@@ -256,11 +344,22 @@ def trace(
 ) -> Counterexample:
     """Shows how an invariant breaks, step by step.
 
-    Finds a shortest counterexample to `invariant`, any data loss if not given, if the search of all states fits in
-    `memory` (bytes, or a text such as "512MiB"), or else takes one from the random runs and minimises it. `run` asks
-    for the random run of a (seed, index) instead, and `replay` for a trace that `quorisk trace --json` wrote. In the
-    result, `proved` says that no reachable state breaks the invariant. Raises ConfigError if the experiment, the run or
-    the saved trace cannot be used.
+    A shortest counterexample is found if the search of all states fits in `memory`; else one is taken from the random
+    runs and minimised.
+
+    Args:
+        source: the experiment; see `Source`.
+        overrides: changed values by dotted key; see `Overrides`.
+        invariant: the invariant; any data loss if not given.
+        run: seed and index of the random run to show instead.
+        replay: a trace that `quorisk trace --json` wrote, to show instead.
+        memory: bytes for the search, or a text such as "512MiB".
+
+    Returns:
+        The trace, if there is one; its `proved` says that no reachable state breaks the invariant.
+
+    Raises:
+        ConfigError: if the experiment, the run or the saved trace cannot be used.
 
     Example: `print(trace("configs/defect1.toml", memory="64MiB"))`
     """
@@ -281,12 +380,23 @@ def sweep(
     budget_s: float = math.inf,
     resume: bool = False,
 ) -> Sweep:
-    """Sweeps an experiment's grid on Spark, and writes results, figures and a report to the folder `out`.
+    """Sweeps an experiment's grid on Spark, and writes results, figures and a report to a folder.
 
-    `master` is Spark's master URL (all cores of this machine if None), and `conf` has Spark's settings. Computing stops
-    after `budget_s` seconds. `resume` keeps the results that an earlier call left in `out`, and runs what is missing.
-    The experiment has to come from a file. Raises ConfigError before anything is written if the experiment, `out` or
-    Spark cannot be used, and RunError if the sweep cannot go on; results written by then are kept.
+    Args:
+        source: the experiment, which has to come from a file.
+        out: the folder.
+        overrides: changed values by dotted key; see `Overrides`.
+        master: Spark's master URL; all cores of this machine if None.
+        conf: Spark's settings.
+        budget_s: seconds after which computing stops.
+        resume: whether to keep the results in `out`, and to run what is missing.
+
+    Returns:
+        The results.
+
+    Raises:
+        ConfigError: before anything is written, if the experiment, `out` or Spark cannot be used.
+        RunError: if the sweep cannot go on; results written by then are kept.
 
     Example: `sweep("configs/demo.toml", "results/demo", budget_s=60).loss()`
     """
@@ -317,14 +427,24 @@ def rates(
     master: str | None = None,
     conf: Mapping[str, str] | None = None,
 ) -> Rates:
-    """Derives rates, and how well they are known, from files and folders of drive statistics, lists of incidents and
-    saved range queries of Prometheus.
+    """Derives rates, and how well they are known, from data of real clusters.
 
-    `profile` has the figures that the data do not tell. `of` names the drives whose failure rate is wanted: "any" (a
-    model that is not among the data's), "fleet" (these as they are) or one of their models. Lists of incidents are
-    about `nodes` nodes in `racks` racks, watched from `since` to `until` (dates or times); with `complete`, events that
-    they do not list did not happen. Much data is read on Spark; `master` and `conf` are as in `sweep`. Raises
-    ConfigError if something given cannot be used, or if the data say nothing.
+    Args:
+        data: files and folders of drive statistics, lists of incidents and saved range queries of Prometheus.
+        profile: the profile with the figures that the data do not tell.
+        of: drives whose failure rate is wanted: "any" (a model that is not among the data's), "fleet" (these as they
+            are) or one of their models.
+        nodes: number of nodes that lists of incidents are about.
+        since, until: dates or times between which these were watched.
+        racks: number of racks of these nodes; 0 if unknown.
+        complete: whether lists have all events, so that others did not happen.
+        master, conf: as in `sweep`, for much data, which is read on Spark.
+
+    Returns:
+        The rates by key, with what is known of each.
+
+    Raises:
+        ConfigError: if something given cannot be used, or if the data say nothing.
 
     Example: `rates("drive_stats").write("profiles/ours.toml")`
     """
@@ -338,10 +458,17 @@ def rates(
 
 
 def load(path: str | Path) -> Sweep:
-    """Loads the results of a sweep from its folder, or from a results.parquet alone.
+    """Loads the results of a sweep.
 
-    Raises ResultError if there are no results that can be read, and ConfigError if the experiment file beside them
-    cannot be used.
+    Args:
+        path: its folder, or a results.parquet alone.
+
+    Returns:
+        The results.
+
+    Raises:
+        ResultError: if there are no results that can be read.
+        ConfigError: if the experiment file beside them cannot be used.
 
     Example: `load("results/demo").frame()`
     """
