@@ -36,10 +36,8 @@ class Packed:
     def put(self, index, value):
         """The field with `value` at an index."""
         number, shift = self._locate(index)
-        numbers = ((1 << self.bits) - 1) << shift
-        return type(self)(
-            *(where(number == i, (word & ~numbers) | (value << shift), word) for i, word in enumerate(self.words))
-        )
+        changed = (self[index] ^ value) << shift
+        return type(self)(*(word ^ where(number == i, changed, 0) for i, word in enumerate(self.words)))
 
     @property
     def words(self):
@@ -75,8 +73,9 @@ class Packed:
         """The word in which an index lies, and the shift of its number there."""
         place = index if len(self.shape) == 1 else index[0] * self.shape[1] + index[1]
         in_a_word, word, first = WORD_BITS // self.bits, 0, 0
-        if not isinstance(place, Traced):
-            return place // in_a_word, place % in_a_word * self.bits
+        if not isinstance(place, Traced) or (len(self._fields) > 1 and in_a_word.bit_count() == 1):
+            word = place // in_a_word  # of a traced place a shift
+            return word, (place - in_a_word * word) * self.bits
         for i in range(1, len(self._fields)):
             beyond = place >= i * in_a_word
             word, first = where(beyond, i, word), where(beyond, i * in_a_word, first)

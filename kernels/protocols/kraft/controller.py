@@ -20,7 +20,6 @@ from quorisk.kernels.protocols.kraft.layout import (
     LOW_ROWS,
     MAX_BROKERS,
     REQUESTED,
-    alter_epochs,
     wide_row,
     with_wide_row,
 )
@@ -186,7 +185,7 @@ def valid(state, params, i):
     """ValidateAlterPartitionRequest for the request of row i: ACCEPTED, INELIGIBLE or FENCED."""
     isr = wide_row(state.alters.isrs, i)
     leader = wide_row(state.log.leaders, i)
-    epochs = alter_epochs(state.alters.epochs, i)
+    epochs = state.alters.epochs[i]
     other_epoch = 0
     for b in range(MAX_BROKERS):
         epoch = (epochs >> (4 * b)) & 15

@@ -16,7 +16,6 @@ from quorisk.kernels.protocols.kraft.layout import (
     NOT_LEADER,
     REQUESTED,
     UNKNOWN_EPOCH,
-    alter_epochs,
     leader_epoch_of,
     leo_of,
     peer_epoch,
@@ -190,7 +189,7 @@ def alter_messages(state: layout.State) -> dict[int, spec.AlterRequest | spec.Al
             continue
         source = wide_row(log.leaders, i).bit_length()
         isr = _brokers(wide_row(state.alters.isrs, i))
-        epochs = alter_epochs(state.alters.epochs, i)
+        epochs = state.alters.epochs[i]
         named = {b: epochs >> 4 * (b - 1) & 15 for b in sorted(isr)}
         request = spec.AlterRequest(isr, tuple(named.items()), leader_epoch_of(log, i), i + 1, named[source], source)
         found[i + 1] = request

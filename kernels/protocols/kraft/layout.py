@@ -17,6 +17,7 @@ state makes it small; the literal interpreter of the tests, which relies on none
 from typing import Annotated, NamedTuple
 
 from quorisk.kernels.ops import lowest_bit, popcount, where
+from quorisk.kernels.protocols import packed
 from quorisk.kernels.protocols.fields import blank, widths
 from quorisk.kernels.protocols.rows import EVERY_ROW, ROW, WIDTH, row, rows, union, with_row
 
@@ -44,9 +45,6 @@ HEAD_BITS, BODY_BITS = 12, MAX_VALUES + 4
 PEERS = MAX_BROKERS - 1
 """Places in a broker's word about its peers: peer p has place p, and the last peer that of the broker itself."""
 EVERY_PLACE = sum(1 << (BODY_BITS * p) for p in range(PEERS))
-EPOCHS_BITS = 4 * MAX_BROKERS
-EPOCHS_A_WORD = 2
-"""Partition epochs in a word of `AlterEpochs`."""
 REQUESTED, ACCEPTED, INELIGIBLE, FENCED = 1, 2, 4, 8
 """An AlterPartition exchange: the request, or the response by its error."""
 OK, UNKNOWN_EPOCH, FENCED_EPOCH, NOT_LEADER = range(4)
@@ -121,27 +119,12 @@ class Local(NamedTuple):
     partition_epochs: Rows
 
 
-class AlterEpochs(NamedTuple):
-    """Broker epochs of AlterPartition requests: 4 bits a broker, 24 a partition epoch, two of them a word."""
-
-    w0: int
-    w1: int
-    w2: int
-    w3: int
-    w4: int
-    w5: int
-    w6: int
-    w7: int
-    w8: int
-    w9: int
-
-
 class Alters(NamedTuple):
     """AlterPartition requests and responses, by the partition epoch that the request was made in."""
 
     kinds: Wide  # REQUESTED, ACCEPTED, INELIGIBLE or FENCED; 0: there is none
     isrs: Wide  # isr
-    epochs: Annotated[AlterEpochs, EPOCHS_A_WORD * EPOCHS_BITS]  # isr_and_epochs; at the leader its broker_epoch
+    epochs: packed.Rows(MAX_RECORDS, 4 * MAX_BROKERS)  # isr_and_epochs, 4 bits a broker; at the leader its broker_epoch
 
 
 class State(NamedTuple):
@@ -281,22 +264,6 @@ def without_peers(words, brokers, size):
     return ByBroker(*kept, words.b5 & ~gone)
 
 
-def alter_epochs(epochs, i):
-    """The broker epochs of the request of row i: 4 bits a broker."""
-    j = i // EPOCHS_A_WORD
-    word = epochs.w0
-    for n in range(1, len(epochs)):
-        word = where(j == n, epochs[n], word)
-    return (word >> (EPOCHS_BITS * (i - EPOCHS_A_WORD * j))) & ((1 << EPOCHS_BITS) - 1)
-
-
-def with_alter_epochs(epochs, i, value):
-    """The broker epochs of row i replaced."""
-    j = i // EPOCHS_A_WORD
-    changed = (alter_epochs(epochs, i) ^ value) << (EPOCHS_BITS * (i - EPOCHS_A_WORD * j))
-    return AlterEpochs(*(word ^ where(j == n, changed, 0) for n, word in enumerate(epochs)))
-
-
 # ---- parts of the state
 
 
@@ -311,7 +278,7 @@ def with_alter(alters, i, kind, isr, epochs):
     return Alters(
         with_wide_row(alters.kinds, i, kind),
         with_wide_row(alters.isrs, i, isr),
-        with_alter_epochs(alters.epochs, i, epochs),
+        alters.epochs.put(i, epochs),
     )
 
 
