@@ -1,10 +1,11 @@
 """Experiment files to start from: one for each protocol, and those about a cluster, filled with answers about it.
 
-The files are in configs/starters; those about a cluster are templates.
+The files are in configs/starters; those about a cluster are templates, with the questions that fill them.
 """
 
 import json
 import re
+import tomllib
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from pathlib import Path
@@ -33,7 +34,6 @@ _QUORUMS = {
         r"(?:RF *)?(\d+)(?: *[,/] *| +)(?:min ISR *)?(\d+)(?: *[,/] *| +)(?:acks *)?(all|-1|1)", re.IGNORECASE
     ),
 }
-_SEVERAL = {"bookkeeper": "", "kraft": '; of several kinds of topics, "3/2/all; 2/1/all"'}
 _EXAMPLES = {"bookkeeper": '"E 3, WQ 3, AQ 2"', "kraft": '"RF 3, min ISR 2, acks all"'}
 _OPTIONAL = {
     "partitions": "",
@@ -63,31 +63,14 @@ class OperatorAnswers(NamedTuple):
     """These six, if empty, are as in USUAL."""
 
 
-USUAL: Mapping[str, Mapping[str, str]] = {
-    "bookkeeper": {"entry_bytes": "1024", "disks": "1", "node_loss": "1 % / year", "outages": "1", "failovers": "0"},
-    "kraft": {"partitions": "1,000", "entry_bytes": "1024", "node_loss": "1.57 % / year", "outages": "0.02"},
-}
-"""Default answers. Questions are asked in terminals only; the file marks defaults as assumed."""
+_ABOUT = tomllib.loads((FOLDER / "cluster" / "questions.toml").read_text("utf-8"))
+USUAL: Mapping[str, Mapping[str, str]] = {protocol: told["usual"] for protocol, told in _ABOUT.items()}
+"""Default answers."""
 
 
 def questions(protocol: str) -> Mapping[str, str]:
     """Returns the questions about a protocol's cluster, in words, by the names of `OperatorAnswers`."""
-    node, entry = ("bookies", "Entries") if protocol == "bookkeeper" else ("brokers", "Records")
-    quorums = "Ensemble, write and ack quorum" if protocol == "bookkeeper" else "Replication factor, min ISR and acks"
-    asked = OperatorAnswers(
-        f"How many {node}",
-        "In how many racks or zones, which the placement of copies knows (1: it knows none)",
-        f"{entry} a second, of the whole cluster",
-        'How long each is kept, such as "3 days"',
-        f"{quorums} today, such as {_EXAMPLES[protocol]}{_SEVERAL[protocol]}",
-        "How many partitions",
-        f'The size of {"an entry" if protocol == "bookkeeper" else "a record"}, such as 1024 or "6.7 kB"',
-        "How many ledger disks a bookie has (1: what is lost is a whole bookie)",
-        f"How often one of the {node} loses all its data",
-        "How many power outages of the whole cluster a year",
-        "How many takeovers of a writer's ledger by another a year, as brokers fail (0: not asked about)",
-    )._asdict()
-    return {name: said for name, said in asked.items() if name not in _OPTIONAL or name in USUAL[protocol]}
+    return dict(_ABOUT[protocol]["questions"])
 
 
 def checked_answers(protocol: str, answers: Mapping[str, str]) -> dict[str, Any]:
