@@ -80,5 +80,5 @@ def members(names: Iterable[str]) -> str:
 
 
 def words_beside(module: str) -> dict[str, Any]:
-    """The tables of `story.toml` in the folder of a protocol's module, whose `__file__` is given."""
-    return tomllib.loads(Path(module).with_name("story.toml").read_text("utf-8"))
+    """The contents of `words.toml` in the folder of a protocol's module, whose `__file__` is given."""
+    return tomllib.loads(Path(module).with_name("words.toml").read_text("utf-8"))

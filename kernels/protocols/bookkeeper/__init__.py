@@ -23,22 +23,7 @@ from quorisk.kernels.protocols.bookkeeper.forget import forget
 from quorisk.kernels.protocols.bookkeeper.layout import BITS_BY_BOOKIE, MAX_BOOKIES, WIDTHS
 from quorisk.kernels.protocols.bookkeeper.margin import MARGIN
 from quorisk.kernels.protocols.bookkeeper.params import CONDITIONS, PARAMETERS, PROBABILITIES, alike, make_params
-
-LIMITS = (
-    "A bookie that is down for a while and comes back with its data is not in the model: to its clients, it looks "
-    "like a bookie that loses messages.",
-    "While a ledger is open, the auditor leaves it alone unless repair_open_ledgers and fence_open_ledgers are on, as "
-    "they are in BookKeeper.",
-    "What a machine had not flushed is lost as a whole, and flushes come at random. Of a lost entry log, each entry is "
-    "lost independently of the others.",
-    "A bookie in limbo stays in limbo: nothing restores what it lacks. It confirms that it is fenced, where one of "
-    "BookKeeper's answers DataUnknown, unless limbo_answers_fencing is off.",
-    "The metadata store never fails.",
-    "A run writes model.entries entries, at most 4. Where recovery reads do not fence, losses are likelier with one "
-    "entry in flight than with more, or with a steady stream: docs/concepts.md has a failover by what is in flight.",
-    "There is one ledger and no load: a bookie is as fast with many ledgers as with one.",
-)
-"""Limits of the model, one sentence each."""
+from quorisk.kernels.telling import words_beside
 
 MODEL = Model(
     name="bookkeeper",
@@ -89,7 +74,7 @@ MODEL = Model(
     outcome=invariants.outcome,
     widths=WIDTHS,
     max_sends=MAX_BOOKIES,
-    limits=LIMITS,
+    limits=tuple(words_beside(__file__)["limits"]),
     forget=forget,
     alike=Alike(MAX_BOOKIES, alike, BITS_BY_BOOKIE),
     margin=MARGIN,

@@ -41,7 +41,7 @@ from quorisk.kernels.protocols.bookkeeper.slots import bookie_of
 from quorisk.kernels.protocols.bookkeeper.story_faults import STRUCK, tell_of_bookies
 from quorisk.kernels.telling import Message, Note, Told, members, words_beside
 
-WORDS = words_beside(__file__)["words"]
+WORDS = words_beside(__file__)["steps"]
 """Sentences on steps by action, with fields in braces."""
 TO_METADATA = words_beside(__file__)["to_metadata"]
 """Labels of requests to the metadata store, by the actions that change the metadata."""

@@ -11,7 +11,7 @@ from quorisk.kernels.protocols.bookkeeper.names import ZK, bookie_name, fragment
 from quorisk.kernels.protocols.bookkeeper.slots import bookie_of
 from quorisk.kernels.telling import Note, Told, listed, words_beside
 
-WORDS = words_beside(__file__)["of_bookies"]
+WORDS = words_beside(__file__)["steps_of_bookies"]
 """Sentences on steps by action, with fields in braces."""
 
 

@@ -23,6 +23,7 @@ from quorisk.kernels.protocols.compaction import actions
 from quorisk.kernels.protocols.compaction.invariants import INVARIANTS, outcome
 from quorisk.kernels.protocols.compaction.layout import IN_PHASE_ONE, MAX_MESSAGES, WIDTHS, State
 from quorisk.kernels.protocols.compaction.params import PARAMETERS, make_params
+from quorisk.kernels.telling import words_beside
 
 
 def initial_choices(params):
@@ -44,13 +45,6 @@ def initial(params, choice):
         values |= there << (8 * (message - key * params.values))
     return State(keys, values, 0, 0, IN_PHASE_ONE, 0, 0, 0, 0, 0, 0)
 
-
-LIMITS = (
-    "Bookies and the metadata store never fail: a ledger that was written can always be read.",
-    "One broker at a time owns the topic: two that both believe they own it are not in the model.",
-    "Retention, which trims a topic from its start, is not in the model.",
-)
-"""Limits of the model, one sentence each."""
 
 MODEL = Model(
     name="compaction",
@@ -74,5 +68,5 @@ MODEL = Model(
     outcome=outcome,
     widths=WIDTHS,
     max_sends=0,
-    limits=LIMITS,
+    limits=tuple(words_beside(__file__)["limits"]),
 )

@@ -15,7 +15,7 @@ from quorisk.kernels.telling import Note, Told, members, words_beside
 PRODUCER, TOPIC, BROKER, LEDGERS, CURSOR = "producer", "topic", "broker", "ledgers", "cursor"
 
 
-WORDS = words_beside(__file__)
+WORDS = words_beside(__file__)["steps"]
 """A sentence by action, and the label of a message or a note over the broker, with fields in braces."""
 
 

@@ -14,22 +14,13 @@ from quorisk.kernels.protocols.kafka.invariants import INVARIANTS, outcome
 from quorisk.kernels.protocols.kafka.layout import INITIAL, WIDTHS
 from quorisk.kernels.protocols.kafka.normal_form import normal_form
 from quorisk.kernels.protocols.kafka.params import CONDITIONS, PARAMETERS, make_params
+from quorisk.kernels.telling import words_beside
 
 
 def initial(params, choice):
     """Empty logs, every replica in the ISR, no leader yet."""
     return INITIAL._replace(quorum_isr=(1 << params.replicas) - 1)
 
-
-LIMITS = (
-    "A replica that fails comes back with its log, but for what was not flushed if its machine stopped: no disk dies.",
-    "The controller never fails; none of its requests is lost, but they may be handled late or never.",
-    "Unclean leader elections are not in the model, nor are replicas that move to another broker.",
-    "Leader epochs are few: runs that get stuck have used them up, which is the model's limit and no cluster's.",
-    "After a power outage of a zone, or of all of them, its replicas are back at once, with what they had flushed.",
-    "There is one partition and no load; producers' retries, transactions and consumers' offsets are not in the model.",
-)
-"""Limits of the model, one sentence each."""
 
 _normal = partial(in_normal_form, normal_form)
 """Wrapper of the actions that a record passes through: the next of these merges neighbours that others make alike."""
@@ -73,5 +64,5 @@ MODEL = Model(
     outcome=outcome,
     widths=WIDTHS,
     max_sends=0,
-    limits=LIMITS,
+    limits=tuple(words_beside(__file__)["limits"]),
 )

@@ -12,7 +12,7 @@ from quorisk.kernels.protocols.rows import WIDTH, row
 from quorisk.kernels.telling import Message, Note, Told, members, words_beside
 
 CONTROLLER = "controller"
-WORDS = words_beside(__file__)
+WORDS = words_beside(__file__)["steps"]
 """Sentences on steps by action, with fields in braces."""
 
 

@@ -27,18 +27,7 @@ from quorisk.kernels.protocols.kraft.layout import MAX_BROKERS, WIDTHS
 from quorisk.kernels.protocols.kraft.lost_records import lost_records
 from quorisk.kernels.protocols.kraft.normal_form import normal_form
 from quorisk.kernels.protocols.kraft.params import CONDITIONS, PARAMETERS, PROBABILITIES, make_params
-
-LIMITS = (
-    "The controllers' own quorum neither fails nor forks.",
-    "A lossy shutdown takes all of a broker's log, as a disk that dies does; a machine that stops loses what was not "
-    "flushed, and all of that.",
-    "All brokers, or those of a zone, may lose power at one instant; everything else takes them one by one.",
-    "A broker that crashes is fenced at once, not after a session time-out, and unfenced as it registers, not once it "
-    "has loaded its logs; one that is cut off is fenced after it.",
-    "A follower that stalls fetches nothing; one that fetches too slowly is not in the model.",
-    "There is one partition and no load; producers' retries, transactions and consumers' offsets are not in the model.",
-)
-"""Limits of the model, one sentence each."""
+from quorisk.kernels.telling import words_beside
 
 _normal = partial(in_normal_form, normal_form)
 """Wrapper of the actions that a record passes through: the next of these merges neighbours that others make alike."""
@@ -87,7 +76,7 @@ MODEL = Model(
     outcome=outcome,
     widths=WIDTHS,
     max_sends=MAX_BROKERS,
-    limits=LIMITS,
+    limits=tuple(words_beside(__file__)["limits"]),
     probabilities=PROBABILITIES,
     lost_records=lost_records,
     writes="write_record_to_leader",

@@ -30,7 +30,7 @@ from quorisk.kernels.protocols.rows import WIDTH
 from quorisk.kernels.telling import Message, Note, Told, listed, members, words_beside
 
 CONTROLLER = "controller"
-WORDS = words_beside(__file__)
+WORDS = words_beside(__file__)["steps"]
 """Sentences on steps by action, with fields in braces."""
 _SHUTDOWNS = (
     *("data_loss_shutdown", "no_data_loss_shutdown", "no_data_loss_unclean_shutdown", "tail_loss_shutdown"),

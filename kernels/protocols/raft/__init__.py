@@ -9,30 +9,16 @@ from quorisk.kernels.model import Model
 from quorisk.kernels.protocols.raft import election, faults, replication
 from quorisk.kernels.protocols.raft.forget import forget
 from quorisk.kernels.protocols.raft.invariants import INVARIANTS, outcome
-from quorisk.kernels.protocols.raft.layout import INITIAL, MAX_SERVERS, ROOM, WIDTHS, AppendRequest, VoteRequest
+from quorisk.kernels.protocols.raft.layout import INITIAL, MAX_SERVERS, WIDTHS
 from quorisk.kernels.protocols.raft.margin import MARGIN
 from quorisk.kernels.protocols.raft.params import PARAMETERS, PROBABILITIES, make_params
+from quorisk.kernels.telling import words_beside
 
 
 def initial(params, choice):
     """Empty logs, all servers followers in term 1."""
     return INITIAL
 
-
-LIMITS = (
-    "Elections and faults are few: runs that get stuck have used up their elections, which is the model's limit and no "
-    "cluster's.",
-    "Term and vote are on disk before a server answers; a server that restarts is back at once.",
-    "With `panic_on_lost_log` a follower that lost what it acknowledged stops at once, where etcd's stops at its next "
-    "heartbeat; nobody replaces it.",
-    "The members of the group stay the same, but for a server with an empty disk, which may learn before it votes.",
-    f"At most {ROOM[AppendRequest]} requests to append entries, and {ROOM[VoteRequest]} for votes, are on their way at "
-    "once; others wait until there is room.",
-    "Entries are sent one by one, and nobody takes snapshots; clients do not retry.",
-    "P is that of losing one of `model.values` values, not any of a log that is written to all the time: entries are "
-    "sent and synced one by one, so neighbours do not fare alike (docs/concepts.md).",
-)
-"""Limits of the model, one sentence each."""
 
 MODEL = Model(
     name="raft",
@@ -66,7 +52,7 @@ MODEL = Model(
     outcome=outcome,
     widths=WIDTHS,
     max_sends=MAX_SERVERS,
-    limits=LIMITS,
+    limits=tuple(words_beside(__file__)["limits"]),
     forget=forget,
     margin=MARGIN,
     probabilities=PROBABILITIES,

@@ -12,7 +12,7 @@ from quorisk.kernels.protocols.raft.election import panics
 from quorisk.kernels.protocols.raft.layout import State
 from quorisk.kernels.telling import Message, Note, Told, listed, words_beside
 
-WORDS = words_beside(__file__)
+WORDS = words_beside(__file__)["steps"]
 """Sentences on steps by action, with fields in braces."""
 _ACTIONS = {action.name: action for action in MODEL.actions}
 _DOWN = ("restart", "crash", "disk_is_lost", "cluster_loses_power")

@@ -21,7 +21,7 @@ from quorisk.kernels.protocols.raft import MODEL, describe, promises
 from quorisk.kernels.protocols.raft.bags import message
 from quorisk.kernels.protocols.raft.election import grants, panics
 from quorisk.kernels.protocols.raft.faults import cut
-from quorisk.kernels.protocols.raft.layout import VoteRequest
+from quorisk.kernels.protocols.raft.layout import ROOM, AppendRequest, VoteRequest
 from quorisk.kernels.protocols.raft.margin import MARGIN
 from quorisk.kernels.protocols.raft.story import tell
 from quorisk.kernels.states.search import explore
@@ -236,6 +236,13 @@ def test_an_election_begins_with_the_first_timeout(servers, waiting):
     """The first of servers that each wait for one to two seconds, 1.5 s on average, ends the wait."""
     waits = np.random.default_rng(1).uniform(1.0, 2.0, (40_000, waiting)).min(axis=1)
     assert promises.first_timeout(servers, 1 / 1.5) == pytest.approx(waits.mean(), rel=0.005)
+
+
+def test_the_limits_name_the_room_for_messages_that_there_is():
+    room = (
+        f"At most {ROOM[AppendRequest]} requests to append entries, and {ROOM[VoteRequest]} for votes, are on their way"
+    )
+    assert any(limit.startswith(room) for limit in MODEL.limits)
 
 
 def test_a_profile_knows_of_no_false_timeouts():
