@@ -98,7 +98,8 @@ class Parameter(NamedTuple):
     """`model`, `variant` or `faults`."""
     allowed: tuple[int, int] | tuple[str, ...] | None
     """Integers: lowest and highest. Choices: their names, the default first. None: a switch."""
-    doc: str
+    doc: str = ""
+    """Description; that of Quorisk's own protocols is in their `words.toml`."""
     history: bool = False
     """A switch that adds history to the specification's own state; off in the exhaustive search unless set."""
     default: Any = None
@@ -135,7 +136,7 @@ class Parameter(NamedTuple):
         return values[self.follows] if self.follows else self.default_value
 
 
-def switch(name: str, doc: str, table: str = "variant", **more: Any) -> Parameter:
+def switch(name: str, doc: str = "", table: str = "variant", **more: Any) -> Parameter:
     """A parameter that is on or off."""
     return Parameter(name, table, None, doc, **more)
 

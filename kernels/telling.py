@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from quorisk.kernels.model import Parameter
+
 
 class Message(NamedTuple):
     """A message from one participant to another; two that are equal are the same message."""
@@ -82,3 +84,9 @@ def members(names: Iterable[str]) -> str:
 def words_beside(module: str) -> dict[str, Any]:
     """The contents of `words.toml` in the folder of a protocol's module, whose `__file__` is given."""
     return tomllib.loads(Path(module).with_name("words.toml").read_text("utf-8"))
+
+
+def with_docs(module: str, *parameters: Parameter) -> tuple[Parameter, ...]:
+    """Parameters with their descriptions in that file."""
+    docs = words_beside(module)["parameters"]
+    return tuple(each._replace(doc=docs[each.name]) for each in parameters)

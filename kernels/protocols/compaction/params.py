@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from quorisk.kernels.model import Parameter, switch
 from quorisk.kernels.protocols.compaction.layout import MAX_COMPACTIONS, MAX_CRASHES, MAX_KEYS, MAX_MESSAGES, MAX_VALUES
+from quorisk.kernels.telling import with_docs
 
 
 class Params(NamedTuple):
@@ -21,25 +22,17 @@ class Params(NamedTuple):
     persist_cursor_before_delete: int
 
 
-PARAMETERS = (
-    Parameter("messages", "model", (1, MAX_MESSAGES), "messages in the topic"),
-    Parameter("compactions", "model", (1, MAX_COMPACTIONS), "compacted ledgers that may be written"),
-    Parameter("keys", "model", (1, MAX_KEYS), "keys of messages, besides the null key"),
-    Parameter("values", "model", (1, MAX_VALUES), "values of messages, besides the null value"),
-    Parameter("max_crashes", "model", (0, MAX_CRASHES), "broker crashes"),
-    switch("retain_null_key", "compaction keeps messages that have no key"),
-    switch(
-        "model_producer",
-        "messages are sent as the run goes (off: all are there at the start, every sequence of them equally likely)",
-    ),
-    switch(
-        "publish_context_before_horizon",
-        "readers get the new ledger before the new horizon (off: horizon first, then ledger)",
-    ),
-    switch(
-        "persist_cursor_before_delete",
-        "the cursor is persisted before the old ledger is deleted (off: delete first, then persist)",
-    ),
+PARAMETERS = with_docs(
+    __file__,
+    Parameter("messages", "model", (1, MAX_MESSAGES)),
+    Parameter("compactions", "model", (1, MAX_COMPACTIONS)),
+    Parameter("keys", "model", (1, MAX_KEYS)),
+    Parameter("values", "model", (1, MAX_VALUES)),
+    Parameter("max_crashes", "model", (0, MAX_CRASHES)),
+    switch("retain_null_key"),
+    switch("model_producer"),
+    switch("publish_context_before_horizon"),
+    switch("persist_cursor_before_delete"),
 )
 
 

@@ -6,6 +6,7 @@ from quorisk.kernels.model import Condition, Parameter, switch
 from quorisk.kernels.protocols.cluster_settings import FLUSHED_AFTER, LOG_FLUSH_INTERVAL_MESSAGES
 from quorisk.kernels.protocols.kafka.layout import MAX_EPOCHS, MAX_RECORDS, MAX_REPLICAS
 from quorisk.kernels.protocols.rows import rows_of_zones
+from quorisk.kernels.telling import with_docs
 
 PLAIN, FIRST_TRY, FENCED = range(3)
 """The modules that actions are of: KafkaReplication, Kip320FirstTry or Kip320."""
@@ -43,88 +44,26 @@ class Params(NamedTuple):
     continuous_writes: int
 
 
-PARAMETERS = (
-    Parameter("replicas", "model", (1, MAX_REPLICAS), "replicas of the partition"),
-    Parameter("log_size", "model", (1, MAX_RECORDS), "records that a log has room for"),
-    Parameter(
-        "max_records",
-        "model",
-        (1, MAX_RECORDS),
-        "records that producers may write; with continuous_writes the room for records that have to be told apart",
-    ),
-    switch(
-        "continuous_writes",
-        "producers write all the time: neighbouring records with the same fate count as one, and a fetch carries all "
-        "that there is, as a high watermark moves past all that the ISR has",
-        table="model",
-        default=False,
-        later=True,
-    ),
-    Parameter("max_leader_epoch", "model", (0, MAX_EPOCHS - 1), "last leader epoch that the controller may hand out"),
-    switch(
-        "track_committed",
-        "remember which records were committed, for CommittedRecordsSurvive (off: the spec's own state space; only "
-        "records that a presumed leader exposes at the moment count as committed, so some losses go unseen)",
-        table="model",
-        history=True,
-    ),
-    Parameter(
-        "truncation",
-        "variant",
-        ("kip320", "kip320_first_try", "kip279", "kip101", "high_watermark"),
-        "the protocol's version, named after how a follower finds where to truncate its log",
-    ),
-    switch("fenced_fetch", "kip320: followers fetch from a leader of their own epoch only (off: follower_replicate)"),
-    switch(
-        "fenced_high_watermark",
-        "kip320: only followers in the leader's epoch advance its high watermark (off: leader_inc_high_watermark)",
-    ),
-    switch(
-        "fenced_isr_shrink",
-        "kip320: a follower in another epoch than the leader counts as lagging (off: leader_shrink_isr)",
-    ),
-    switch(
-        "fenced_isr_expand",
-        "kip320: only followers in the leader's epoch join the ISR, and only once its high watermark has reached that "
-        "epoch (off: leader_expand_isr)",
-    ),
-    switch(
-        "truncate_same_epoch_only",
-        "kip320: a replica truncates only by a leader that is in the epoch of its request "
-        "(off: become_follower_truncate_kip279)",
-    ),
-    Parameter(
-        "truncation_beyond_end",
-        "variant",
-        ("disabled", "no_op"),
-        "kip101: a follower told to truncate beyond its log's end cannot follow, as the spec's TruncateTo has it, or "
-        "follows and keeps its log, as brokers do",
-    ),
-    switch(
-        "flush_every_message",
-        "log.flush.interval.messages = 1: a record is on disk before anybody hears of it (off, as in Kafka unless told "
-        "otherwise: it is in the page cache until `replica_flushes`)",
-        called=LOG_FLUSH_INTERVAL_MESSAGES,
-        spelled=FLUSHED_AFTER,
-        later=True,
-    ),
-    Parameter(
-        "max_unclean_restarts",
-        "faults",
-        (0, 7),
-        "times that a replica restarts without what it had not flushed",
-        later=True,
-    ),
-    Parameter(
-        "zones",
-        "model",
-        (0, MAX_REPLICAS),
-        "zones: replica r is in zone r mod zones (0: no zones)",
-        default=0,
-        later=True,
-    ),
-    Parameter("max_outages", "faults", (0, 7), "times that all replicas lose power at one instant", later=True),
-    Parameter("max_zone_outages", "faults", (0, 7), "times that all replicas of a zone do", later=True),
+PARAMETERS = with_docs(
+    __file__,
+    Parameter("replicas", "model", (1, MAX_REPLICAS)),
+    Parameter("log_size", "model", (1, MAX_RECORDS)),
+    Parameter("max_records", "model", (1, MAX_RECORDS)),
+    switch("continuous_writes", table="model", default=False, later=True),
+    Parameter("max_leader_epoch", "model", (0, MAX_EPOCHS - 1)),
+    switch("track_committed", table="model", history=True),
+    Parameter("truncation", "variant", ("kip320", "kip320_first_try", "kip279", "kip101", "high_watermark")),
+    switch("fenced_fetch"),
+    switch("fenced_high_watermark"),
+    switch("fenced_isr_shrink"),
+    switch("fenced_isr_expand"),
+    switch("truncate_same_epoch_only"),
+    Parameter("truncation_beyond_end", "variant", ("disabled", "no_op")),
+    switch("flush_every_message", called=LOG_FLUSH_INTERVAL_MESSAGES, spelled=FLUSHED_AFTER, later=True),
+    Parameter("max_unclean_restarts", "faults", (0, 7), later=True),
+    Parameter("zones", "model", (0, MAX_REPLICAS), default=0, later=True),
+    Parameter("max_outages", "faults", (0, 7), later=True),
+    Parameter("max_zone_outages", "faults", (0, 7), later=True),
 )
 _FENCES = (
     "fenced_fetch",

@@ -7,6 +7,7 @@ from quorisk.kernels.model import Condition, Parameter, Probability, switch
 from quorisk.kernels.protocols.cluster_settings import FLUSHED_AFTER, LOG_FLUSH_INTERVAL_MESSAGES
 from quorisk.kernels.protocols.kraft.layout import MAX_BROKERS, MAX_EPOCH, MAX_RECORDS, MAX_STARTS, MAX_VALUES
 from quorisk.kernels.protocols.rows import rows_of_zones
+from quorisk.kernels.telling import with_docs
 
 
 class Params(NamedTuple):
@@ -49,159 +50,51 @@ class Params(NamedTuple):
     lost_without_leader: int
 
 
-PARAMETERS = (
-    Parameter("brokers", "model", (1, MAX_BROKERS), "brokers; those beyond the replicas join by reassignment"),
+PARAMETERS = with_docs(
+    __file__,
+    Parameter("brokers", "model", (1, MAX_BROKERS)),
     Parameter(
-        "replication_factor",
-        "model",
-        (1, MAX_BROKERS),
-        "replicas of the partition",
-        called=("replication.factor", "default.replication.factor"),
+        "replication_factor", "model", (1, MAX_BROKERS), called=("replication.factor", "default.replication.factor")
     ),
-    Parameter(
-        "min_isr",
-        "model",
-        (1, MAX_BROKERS),
-        "members that the ISR needs for writes with acks=all",
-        called=("min.insync.replicas",),
-    ),
-    Parameter(
-        "init_isr",
-        "model",
-        (0, MAX_BROKERS),
-        "replicas in sync at the start (0: all); the others are fenced and have not heard of it",
-        default=0,
-    ),
-    Parameter(
-        "values",
-        "model",
-        (1, MAX_VALUES),
-        "records that producers may write; with continuous_writes the room for records that have to be told apart",
-    ),
-    switch(
-        "continuous_writes",
-        "producers write all the time: neighbouring records with the same fate count as one, and a fetch carries all "
-        "that there is",
-        table="model",
-        default=False,
-        later=True,
-    ),
-    switch(
-        "lost_without_leader",
-        "an acknowledged record that no log has any longer is lost at once (off: once a leader that runs lacks it)",
-        table="model",
-    ),
-    Parameter("zones", "model", (0, MAX_BROKERS), "zones: broker b is in zone b mod zones (0: no zones)", default=0),
-    Parameter(
-        "max_clean_shutdowns",
-        "faults",
-        (0, MAX_STARTS),
-        "shutdowns that keep the log: clean, or unclean with nothing lost",
-    ),
-    Parameter("max_lossy_shutdowns", "faults", (0, MAX_STARTS), "shutdowns that lose the whole log"),
-    Parameter("max_fencings", "faults", (0, 7), "times that the controller fences a broker that is up"),
-    Parameter("max_isr_shrinks", "faults", (0, 7), "specification: times that ISRs shrink without a reason"),
-    Parameter("max_reassignments", "faults", (0, 2), "times that an operator adds or removes replicas"),
-    Parameter("max_outages", "faults", (0, MAX_STARTS), "times that all brokers lose power at one instant"),
-    Parameter("max_zone_outages", "faults", (0, MAX_STARTS), "times that all brokers of a zone do"),
-    Parameter(
-        "max_tail_losses",
-        "faults",
-        (0, 7),
-        "times that a broker loses power, and with it what it has not flushed",
-        later=True,
-    ),
-    Parameter("max_stalls", "faults", (0, 7), "times that a follower stalls: it is up, and fetches nothing"),
-    Parameter("max_rolls", "faults", (0, 7), "times that an operator restarts all brokers, one after another"),
-    Parameter(
-        "max_isolations",
-        "faults",
-        (0, 7),
-        "times that a leader is cut off from the controller and the other brokers, and not from producers",
-    ),
-    Parameter(
-        "semantics",
-        "variant",
-        ("kafka", "specification"),
-        "what Apache Kafka does where the specifications have it otherwise, or their text to the letter: "
-        "docs/concepts.md lists the differences",
-    ),
+    Parameter("min_isr", "model", (1, MAX_BROKERS), called=("min.insync.replicas",)),
+    Parameter("init_isr", "model", (0, MAX_BROKERS), default=0),
+    Parameter("values", "model", (1, MAX_VALUES)),
+    switch("continuous_writes", table="model", default=False, later=True),
+    switch("lost_without_leader", table="model"),
+    Parameter("zones", "model", (0, MAX_BROKERS), default=0),
+    Parameter("max_clean_shutdowns", "faults", (0, MAX_STARTS)),
+    Parameter("max_lossy_shutdowns", "faults", (0, MAX_STARTS)),
+    Parameter("max_fencings", "faults", (0, 7)),
+    Parameter("max_isr_shrinks", "faults", (0, 7)),
+    Parameter("max_reassignments", "faults", (0, 2)),
+    Parameter("max_outages", "faults", (0, MAX_STARTS)),
+    Parameter("max_zone_outages", "faults", (0, MAX_STARTS)),
+    Parameter("max_tail_losses", "faults", (0, 7), later=True),
+    Parameter("max_stalls", "faults", (0, 7)),
+    Parameter("max_rolls", "faults", (0, 7)),
+    Parameter("max_isolations", "faults", (0, 7)),
+    Parameter("semantics", "variant", ("kafka", "specification")),
     Parameter(
         "version",
         "variant",
         ("kip966", "v3_5"),
-        "with eligible leader replicas (KIP-966, from 4.1 on by default), or as of 3.5",
         called=("eligible.leader.replicas.version",),
         spelled=((1, "kip966"), (0, "v3_5")),
     ),
-    switch(
-        "avoid_last_replica_standing",
-        "v3_5: the only member of the ISR never loses its log, which no cluster can promise",
-        default=False,
-    ),
-    switch(
-        "exclude_unclean_brokers",
-        "kip966: a broker that comes back from an unclean shutdown leaves ISR and ELR (off: it is taken for clean)",
-    ),
-    switch(
-        "check_broker_epochs",
-        "the controller refuses an AlterPartition request whose broker epochs are not the registered ones (off: a "
-        "broker that restarted since it caught up may join the ISR)",
-    ),
-    switch(
-        "maximal_isr",
-        "the high watermark waits for the replicas that a leader is about to add as well (off: for its ISR alone)",
-    ),
-    switch(
-        "min_isr_to_commit",
-        "the high watermark moves only while the ISR has min_isr members, as from Kafka 3.7 on (off: whatever its "
-        "size, as in v3_5's specification)",
-    ),
-    switch("fence_fetches", "a leader answers only fetches of its own leader epoch (off: of any epoch)"),
-    switch(
-        "truncate_on_divergence",
-        "a follower whose log diverges from the leader's truncates it first (off: it goes on fetching at its own end)",
-    ),
-    switch(
-        "catch_up_to_high_watermark",
-        "a follower joins the ISR only if it has reached the leader's high watermark (off: if it has fetched at all)",
-    ),
-    switch(
-        "catch_up_to_epoch_start",
-        "a follower joins the ISR only if it has reached the end that the log had when the leader took over",
-    ),
-    switch(
-        "last_known_leader",
-        "kip966: once nobody is left in ISR and ELR, the last leader leads again when it is back, whatever it lost, as "
-        "in Kafka (off: nobody leads; the specification has no such election)",
-    ),
-    switch(
-        "unclean_leader_election",
-        "any replica that is up may lead if nobody else can; beyond the specs",
-        default=False,
-        called=("unclean.leader.election.enable",),
-    ),
-    Parameter(
-        "acks",
-        "variant",
-        ("all", "1"),
-        "the producers' acks: a write is acknowledged once it is committed, or once its leader has it; the latter is "
-        "beyond the specs",
-        spelled=((-1, "all"),),
-    ),
-    switch(
-        "flush_every_message",
-        "log.flush.interval.messages = 1: a record is on disk before anybody hears of it (off, as in Kafka unless told "
-        "otherwise: it is in the page cache until `broker_flushes`, and gone if the machine stops before)",
-        called=LOG_FLUSH_INTERVAL_MESSAGES,
-        spelled=FLUSHED_AFTER,
-        later=True,
-    ),
-    switch(
-        "gated_rolls",
-        "a roll restarts the next broker once all replicas are in the ISR, as it does that waits for under-replicated "
-        "partitions to be 0 (off: it does not wait)",
-    ),
+    switch("avoid_last_replica_standing", default=False),
+    switch("exclude_unclean_brokers"),
+    switch("check_broker_epochs"),
+    switch("maximal_isr"),
+    switch("min_isr_to_commit"),
+    switch("fence_fetches"),
+    switch("truncate_on_divergence"),
+    switch("catch_up_to_high_watermark"),
+    switch("catch_up_to_epoch_start"),
+    switch("last_known_leader"),
+    switch("unclean_leader_election", default=False, called=("unclean.leader.election.enable",)),
+    Parameter("acks", "variant", ("all", "1"), spelled=((-1, "all"),)),
+    switch("flush_every_message", called=LOG_FLUSH_INTERVAL_MESSAGES, spelled=FLUSHED_AFTER, later=True),
+    switch("gated_rolls"),
 )
 
 

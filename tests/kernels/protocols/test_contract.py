@@ -1,6 +1,7 @@
 """Every model's functions written once: plain Python and compiled code agree on random reachable states."""
 
 from functools import cache
+from importlib import import_module
 from itertools import islice
 
 import numpy as np
@@ -14,6 +15,7 @@ from quorisk.kernels.model import closed_by, leaves, num_words
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.rule import loss_names
 from quorisk.kernels.stepper import stepper
+from quorisk.kernels.telling import words_beside
 from tests.analysis.traces.showcases import DEPTHS, SHOWCASES, showcase
 from tests.kernels.protocols.compiled import assert_agrees, by_numba
 from tests.support import EACH_PROTOCOL, params_of, random_walks, values_of
@@ -59,6 +61,13 @@ def test_every_action_says_what_its_rate_counts(name):
         assert "\n" not in action.counts
     for probability in registry.load(name).probabilities:
         assert probability.doc.startswith("that "), "it ends a sentence: the probability that ..."
+
+
+@pytest.mark.parametrize("name", registry.own())
+def test_words_are_of_what_a_protocol_has(name):
+    model, words = registry.load(name), words_beside(str(import_module(registry.own()[name]).__file__))
+    assert words["parameters"].keys() == {parameter.name for parameter in model.parameters}
+    assert words["steps"].keys() | words.get("steps_of_bookies", {}).keys() == {action.name for action in model.actions}
 
 
 CLOSING = sorted(
