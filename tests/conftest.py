@@ -93,6 +93,18 @@ def pytest_collection_finish():
 
 
 @pytest.fixture
+def written(tmp_path):
+    """What writes a file of a name and a text into the test's folder; returns its path."""
+
+    def written(name: str, text: str) -> Path:
+        path: Path = tmp_path / name
+        path.write_text(text, "utf-8")
+        return path
+
+    return written
+
+
+@pytest.fixture
 def quorisk(capsys):
     """Runs the command here; returns exit status, stdout and stderr."""
 

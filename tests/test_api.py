@@ -24,9 +24,8 @@ TIMES = ("seconds", "compile_s", "steps_per_s", "runs_per_s", "build_s", "solve_
 
 
 @pytest.fixture
-def file(tmp_path):
-    path = tmp_path / "topic.toml"
-    path.write_text(SMALL_FILE + "[run]\nruns = 3000\nseed = 3\n")
+def file(written):
+    path = written("topic.toml", SMALL_FILE + "[run]\nruns = 3000\nseed = 3\n")
     return str(path)
 
 
@@ -96,9 +95,8 @@ def test_a_bound_is_no_probability_and_frames_say_of_what_they_are(file):
     assert (q.explore(file, memory="64MiB").frame()["model.keys"] == 1).all()
 
 
-def test_recommend_answers_what_the_verb_answers(quorisk, tmp_path):
-    path = tmp_path / "designs.toml"
-    path.write_text(FLIPPING_FILE)
+def test_recommend_answers_what_the_verb_answers(quorisk, written):
+    path = written("designs.toml", FLIPPING_FILE)
     code, out, err = quorisk("recommend", str(path), "--break-even", "none", "--json")
     assert code == 0, err
     for line in err.splitlines():  # what is told as soon as it is known, where that takes a few seconds

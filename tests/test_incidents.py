@@ -103,9 +103,8 @@ GOOD = (incidents.FOLDER / "kafka_acks_1.toml").read_text()
         ('invariant = "data loss"\n', "", "incident.invariant: missing"),
     ],
 )
-def test_what_a_table_cannot_say(tmp_path, old, new, said):
+def test_what_a_table_cannot_say(written, old, new, said):
     assert old in GOOD
-    file = tmp_path / "story.toml"
-    file.write_text(GOOD.replace(old, new))
+    file = written("story.toml", GOOD.replace(old, new))
     with pytest.raises(ConfigError, match=said):
         config.load(file)

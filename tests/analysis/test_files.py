@@ -25,9 +25,8 @@ def room(num_bytes):
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_a_file_that_finds_no_room_leaves_what_was_there(tmp_path):
-    path = tmp_path / "figure.svg"
-    path.write_text("precious")
+def test_a_file_that_finds_no_room_leaves_what_was_there(tmp_path, written):
+    path = written("figure.svg", "precious")
     with room(4096), pytest.raises(RunError, match=r"^`plot` [^\n]*figure\.svg: cannot be written: File too large$"):
         files.write_whole(path, bytes(5000), "plot")
     assert path.read_text() == "precious"

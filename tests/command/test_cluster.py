@@ -92,9 +92,8 @@ def test_few_incidents_bound_no_quantile_from_above(quorisk, on_a_cluster, runs,
     assert ("Too few incidents were drawn to tell how large" in out) != bounded
 
 
-def test_a_file_without_a_cluster(quorisk, tmp_path):
-    path = tmp_path / "mine.toml"
-    path.write_text(BOOKKEEPER)
+def test_a_file_without_a_cluster(quorisk, written):
+    path = written("mine.toml", BOOKKEEPER)
     code, _, err = quorisk("cluster", str(path))
     assert (code, err) == (2, f"error: {path}: [cluster]: missing; see docs/cluster.md\n")
 

@@ -42,9 +42,8 @@ def test_init_writes_a_file_that_can_be_run(quorisk, tmp_path, protocol):
     assert all(len(line) <= 120 for line in lines)
 
 
-def test_init_overwrites_nothing_and_has_a_starter_for_each_protocol(quorisk, tmp_path):
-    path = tmp_path / "mine.toml"
-    path.write_text("mine", "utf-8")
+def test_init_overwrites_nothing_and_has_a_starter_for_each_protocol(quorisk, tmp_path, written):
+    path = written("mine.toml", "mine")
     code, _, err = quorisk("init", "kafka", "--out", str(path))
     assert (code, err) == (2, f"error: --out {path}: exists already; choose another name\n")
     assert path.read_text("utf-8") == "mine"

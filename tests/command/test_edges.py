@@ -21,9 +21,8 @@ from tests.support import SMALL_FILE
 
 
 @pytest.fixture
-def file(tmp_path):
-    path = tmp_path / "small.toml"
-    path.write_text(SMALL_FILE)
+def file(written):
+    path = written("small.toml", SMALL_FILE)
     return str(path)
 
 
@@ -317,9 +316,8 @@ def test_a_pipe_among_results_is_no_table(quorisk, tmp_path):
     assert (code, err) == (2, f"error: {tmp_path / 'tasks' / '000001.parquet'}: not a file\n")
 
 
-def test_a_sweep_keeps_its_file_as_it_was_read(tmp_path):
-    path = tmp_path / "small.toml"
-    path.write_text(SMALL_FILE)
+def test_a_sweep_keeps_its_file_as_it_was_read(written):
+    path = written("small.toml", SMALL_FILE)
     experiment = config.load(path, ["run.runs=10"]).changed("run.seed=3")
     path.write_text("changed meanwhile")
     assert folder.as_run(experiment) == f"# --set run.runs=10\n# --set run.seed=3\n{SMALL_FILE}"

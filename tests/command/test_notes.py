@@ -36,9 +36,8 @@ ALONE = "note: scenario storm alone, one object in one event, and not a year: st
 
 
 @pytest.fixture
-def file(tmp_path):
-    path = tmp_path / "topic.toml"
-    path.write_text(FILE, "utf-8")
+def file(written):
+    path = written("topic.toml", FILE)
     return str(path)
 
 

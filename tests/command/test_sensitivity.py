@@ -92,9 +92,8 @@ def test_a_figure(ask, tmp_path):
     assert "scenarios.outage.per_year" in svg or "outage" in svg
 
 
-def test_a_figure_that_cannot_be_written_is_a_line(quorisk, tmp_path):
-    path = tmp_path / "x.toml"
-    path.write_text(PAIR)
+def test_a_figure_that_cannot_be_written_is_a_line(quorisk, tmp_path, written):
+    path = written("x.toml", PAIR)
     said = {"x.gif": "a file name that ends in .svg, .png or .pdf", "absent/x.svg": "cannot be written"}
     for name, why in said.items():
         code, _, err = quorisk("sensitivity", str(path), "--plot", str(tmp_path / name))

@@ -335,10 +335,9 @@ def test_designs_change_places_as_scenarios_are_switched_off(decision):
     assert decision.locator("#designs [data-cell=losses]").all_inner_texts()[2].startswith("0.0100")
 
 
-def test_the_page_writes_numbers_as_the_report_does(browser, tmp_path):
+def test_the_page_writes_numbers_as_the_report_does(browser, written):
     given = year().assign(per_year=lambda frame: frame["per_year"] * 10_000)  # thousands, which are written in full
-    path = tmp_path / "thousands.html"
-    path.write_text(report(given, [], Provenance("quorisk run", "", [])), "utf-8")
+    path = written("thousands.html", report(given, [], Provenance("quorisk run", "", [])))
     said = []
     for scripts in (False, True):
         context = browser.new_context(java_script_enabled=scripts)
@@ -355,11 +354,10 @@ def test_the_page_s_rules_are_those_of_the_report(decision):
     assert len(same_choices(decision, year())) >= 3
 
 
-def test_the_page_chooses_last_what_stops_at_any_restart(tab, tmp_path):
+def test_the_page_chooses_last_what_stops_at_any_restart(tab, written):
     given = year()
     stops = given.assign(stops_with_one=(given["stored"] == given["copies"]).astype(int))
-    path = tmp_path / "stops.html"
-    path.write_text(report(stops, [], Provenance("quorisk run", "", [])), "utf-8")
+    path = written("stops.html", report(stops, [], Provenance("quorisk run", "", [])))
     with loaded(tab, path) as page:
         assert "3/2" in same_choices(page, stops)
 
@@ -400,7 +398,7 @@ def test_where_no_scenario_is_ticked_nothing_is_said(decision):
     assert decision.locator("#designs").is_visible()
 
 
-def test_other_rates_move_what_a_cluster_loses_and_not_what_failovers_add(tab, tmp_path):
+def test_other_rates_move_what_a_cluster_loses_and_not_what_failovers_add(tab, written):
     rows = year().assign(incident=lambda given: given["run.scenario"] == "failover", cluster_at="", by_outages=0.02)
     figures = {"any_loss": 0.02, "entries": 50.0, "incidents": 0.02}
     ends = {f"{name}{end}": value for name, value in figures.items() for end in ("", "_low", "_high")}
@@ -408,8 +406,7 @@ def test_other_rates_move_what_a_cluster_loses_and_not_what_failovers_add(tab, t
     found = ranked_designs(choose.rows_of(rows, "data loss"))
     known = DrawnLosses(np.ones(1), 1.0, 0.5, 2.0, 1.0, 1, {"cluster.node_loss": 2.0}, {"cluster.node_loss": 1.0}, 0.0)
     sure = Doubt({each.settings: known for each in found}, {}, {}, None, {})
-    path = tmp_path / "cluster.html"
-    path.write_text(report(rows, [], Provenance("", "", []), sure=sure), "utf-8")
+    path = written("cluster.html", report(rows, [], Provenance("", "", []), sure=sure))
     added = [sum(part["per_year"] * part["p"] for part in each.worst["parts"] if part["incident"]) for each in found]
     hazards = [-4.0 * math.log1p(-0.02) + each for each in added]
     with loaded(tab, path) as page:

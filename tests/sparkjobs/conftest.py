@@ -31,8 +31,7 @@ def no_figures(monkeypatch):
 
 
 @pytest.fixture
-def load(tmp_path):
+def load(written):
     """Loads the small grid, with overrides."""
-    path = tmp_path / "small.toml"
-    path.write_text(FILE)
+    path = written("small.toml", FILE)
     return lambda *overrides: config.load(path, overrides)

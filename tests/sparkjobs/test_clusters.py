@@ -41,11 +41,10 @@ method = "head"
 
 
 @pytest.fixture
-def load(tmp_path, spark, monkeypatch):
+def load(written, spark, monkeypatch):
     """Loads the file, with overrides; its tasks are so short that there are many."""
     monkeypatch.setattr(plan, "SHORTEST_S", 1e-9)
-    path = tmp_path / "clusters.toml"
-    path.write_text(FILE)
+    path = written("clusters.toml", FILE)
     return lambda *overrides: config.load(path, overrides)
 
 

@@ -23,9 +23,8 @@ seed = 5
 
 
 @pytest.fixture
-def experiment(tmp_path):
-    path = tmp_path / "small.toml"
-    path.write_text(FILE)
+def experiment(written):
+    path = written("small.toml", FILE)
     return config.load(path, [])
 
 
@@ -51,9 +50,8 @@ def test_it_is_of_the_configuration_that_loses_most_and_can_be_run_again(experim
     assert int(steps) >= int(fewest)
 
 
-def test_an_endless_time_is_written_as_experiment_files_have_it(quorisk, tmp_path):
-    path = tmp_path / "endless.toml"
-    path.write_text(FILE.replace("1.0]", '1.0]\n"run.horizon" = [1e-9, inf]'))
+def test_an_endless_time_is_written_as_experiment_files_have_it(quorisk, written):
+    path = written("endless.toml", FILE.replace("1.0]", '1.0]\n"run.horizon" = [1e-9, inf]'))
     endless = config.load(path)
     found = counterexample(directly(endless), [endless])
     assert found

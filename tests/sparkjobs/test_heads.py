@@ -40,10 +40,9 @@ MOST = 40
 
 
 @pytest.fixture
-def load(tmp_path):
+def load(written):
     """Loads FILE, with overrides."""
-    path = tmp_path / "rare.toml"
-    path.write_text(FILE)
+    path = written("rare.toml", FILE)
     return lambda *overrides: config.load(path, overrides)
 
 

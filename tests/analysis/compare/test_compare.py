@@ -30,9 +30,8 @@ ORDERINGS = ("persist_cursor_before_delete", "publish_context_before_horizon")
 
 
 @pytest.fixture
-def file(tmp_path):
-    path = tmp_path / "topic.toml"
-    path.write_text(TOPIC)
+def file(written):
+    path = written("topic.toml", TOPIC)
     return path
 
 

@@ -48,9 +48,8 @@ def test_a_flip_takes_as_many_tries_more_as_narrowing_it_down_does(clock):
     assert left == [6, 5, 4, 3, 2, 1, 0]
 
 
-def test_a_search_says_what_it_tries_and_runs_are_not_narrowed_down_further_than_they_tell(tmp_path, monkeypatch):
-    path = tmp_path / "x.toml"
-    path.write_text(FLIPPING_FILE, "utf-8")
+def test_a_search_says_what_it_tries_and_runs_are_not_narrowed_down_further_than_they_tell(written, monkeypatch):
+    path = written("x.toml", FLIPPING_FILE)
     experiment = config.load(path)
     said: list[str] = []
     monkeypatch.setattr("quorisk.analysis.decision.pace._SOON_S", 0.0)

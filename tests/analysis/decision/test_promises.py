@@ -13,6 +13,7 @@ from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.protocols.promises import Promise
 from quorisk.kernels.states.search import explore
+from tests.analysis.experiment import files
 from tests.support import point_of, values_of
 
 RACKS = {"model.racks": 2, "variant.rack_aware_placement": True}
@@ -138,16 +139,7 @@ def test_what_is_off_or_of_an_older_version_is_named():
     assert list(changed(model, today | unclean).values()) == ["unclean elections on"]
 
 
-FILE = """
-protocol = "bookkeeper"
-[model]
-bookies = 3
-clients = 1
-write_quorum = 3
-ack_quorum = 2
-entries = 1
-inflight = 1
-[variant]
+FILE = f"""{files.BOOKKEEPER}[variant]
 recovery_lac_floor = false
 [latency]
 replica = "LNKD-SSD"
@@ -160,9 +152,8 @@ fence_recovery_reads = [true, false]
 """
 
 
-def test_a_frame_has_them_for_each_of_its_points_and_what_designs_are_held_to(tmp_path):
-    path = tmp_path / "x.toml"
-    path.write_text(FILE, "utf-8")
+def test_a_frame_has_them_for_each_of_its_points_and_what_designs_are_held_to(written):
+    path = written("x.toml", FILE)
     experiment = load(path)
     points = [
         {"point_id": point.point_id, "losses": 0, **dotted_values(experiment.model, point.point)}
@@ -198,9 +189,8 @@ def test_a_frame_has_them_for_each_of_its_points_and_what_designs_are_held_to(tm
         ("loss = 1", "targets.loss: no such key; .targets. has losses_per_year"),
     ],
 )
-def test_mistaken_targets_are_told(tmp_path, targets, said):
-    path = tmp_path / "x.toml"
-    path.write_text(FILE.replace('write_p99 = "1 ms"\ncopies = 2\nsurvives = "1 bookie"', targets), "utf-8")
+def test_mistaken_targets_are_told(written, targets, said):
+    path = written("x.toml", FILE.replace('write_p99 = "1 ms"\ncopies = 2\nsurvives = "1 bookie"', targets))
     with pytest.raises(ConfigError, match=said):
         load(path)
 
@@ -209,9 +199,8 @@ def test_mistaken_targets_are_told(tmp_path, targets, said):
     ("given", "said"),
     [("2 acceptors", "2 acceptors"), ("1 node", "1 node"), ("2 racks", "2 racks"), ("2 zones", "2 zones")],
 )
-def test_what_is_to_be_survived_is_said_in_the_protocols_own_words(tmp_path, monkeypatch, given, said):
-    path = tmp_path / "x.toml"
-    path.write_text(FILE.replace("1 bookie", given), "utf-8")
+def test_what_is_to_be_survived_is_said_in_the_protocols_own_words(written, monkeypatch, given, said):
+    path = written("x.toml", FILE.replace("1 bookie", given))
     own = registry.promises("bookkeeper")
     assert own
     monkeypatch.setattr(registry, "promises", lambda _: lambda values, own=own: own(values)._replace(node="acceptor"))
@@ -263,8 +252,7 @@ def test_a_design_survives_a_rack_if_it_does_on_each_of_its_clusters():
     assert with_promises(pd.DataFrame([row]), mixed)["zones"].tolist() == [0]
 
 
-def test_a_target_for_latency_takes_a_latency(tmp_path):
-    path = tmp_path / "x.toml"
-    path.write_text(FILE.replace('[latency]\nreplica = "LNKD-SSD"', ""), "utf-8")
+def test_a_target_for_latency_takes_a_latency(written):
+    path = written("x.toml", FILE.replace('[latency]\nreplica = "LNKD-SSD"', ""))
     with pytest.raises(ConfigError, match=r"targets.write_p99: needs \[latency\]"):
         load(path)

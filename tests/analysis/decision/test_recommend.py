@@ -296,9 +296,8 @@ def test_a_scenario_s_own_figure_is_scaled_for_itself(load):
 
 
 @pytest.mark.parametrize("factor", [0.5, 3])
-def test_a_figure_is_scaled_as_an_override_of_its_key_would_set_it(tmp_path, factor):
-    path = tmp_path / "x.toml"
-    path.write_text(PHYSICAL + 'run.lifetime = "1 min"\n', "utf-8")
+def test_a_figure_is_scaled_as_an_override_of_its_key_would_set_it(written, factor):
+    path = written("x.toml", PHYSICAL + 'run.lifetime = "1 min"\n')
     experiment = config.load(
         path, ["faults.message_loss=1e-6", "run.lifetime=7 days", "rates.bookie_is_lost=1 % / year"]
     )
@@ -313,9 +312,8 @@ def test_a_figure_is_scaled_as_an_override_of_its_key_would_set_it(tmp_path, fac
         assert by_hand.scenarios["outage"].per_year == by_search.scenarios["outage"].per_year
 
 
-def test_rates_are_said_as_the_file_writes_them_and_have_the_value_that_is_said(tmp_path):
-    path = tmp_path / "x.toml"
-    path.write_text(PHYSICAL, "utf-8")
+def test_rates_are_said_as_the_file_writes_them_and_have_the_value_that_is_said(written):
+    path = written("x.toml", PHYSICAL)
     for override, now, other in (
         ((), "0.75 % / min", "1.17 % / min"),
         (("scenarios.outage.rates.bookie_is_lost=1 / 2.22 h",), "1 / 2.22 h", "1 / 1.42 h"),

@@ -6,18 +6,8 @@ from quorisk.analysis.decision.scope import scope_of
 from quorisk.analysis.experiment.config import load
 from quorisk.kernels.errors import ConfigError
 from quorisk.say import numbers
+from tests.analysis.experiment.files import BOOKKEEPER
 from tests.support import ROOT
-
-FILE = """
-protocol = "bookkeeper"
-[model]
-bookies = 3
-clients = 1
-write_quorum = 3
-ack_quorum = 2
-entries = 1
-inflight = 1
-"""
 
 
 def test_the_scope_is_the_model_s_limits_the_file_s_scenarios_and_the_latency_s_source():
@@ -40,16 +30,14 @@ def test_the_scope_is_the_model_s_limits_the_file_s_scenarios_and_the_latency_s_
         ("bytes = 1", "cost.bytes: no such key; .cost. has entry_bytes, entries"),
     ],
 )
-def test_mistaken_costs_are_told(tmp_path, cost, said):
-    path = tmp_path / "x.toml"
-    path.write_text(f"{FILE}[cost]\n{cost}\n", "utf-8")
+def test_mistaken_costs_are_told(written, cost, said):
+    path = written("x.toml", f"{BOOKKEEPER}[cost]\n{cost}\n")
     with pytest.raises(ConfigError, match=said):
         load(path)
 
 
-def test_copies_take_bytes(tmp_path):
-    path = tmp_path / "x.toml"
-    path.write_text(f"{FILE}[cost]\nentry_bytes = 1024\nentries = 1e9\n", "utf-8")
+def test_copies_take_bytes(written):
+    path = written("x.toml", f"{BOOKKEEPER}[cost]\nentry_bytes = 1024\nentries = 1e9\n")
     assert numbers.size(load(path).tables["cost"].stored_bytes(3)) == "2.79 TiB"
 
 

@@ -30,9 +30,8 @@ STARTERS = sorted((ROOT / "configs" / "starters").glob("*.toml"))
 
 
 @pytest.fixture
-def file(tmp_path):
-    path = tmp_path / "mine.toml"
-    path.write_text(FILE, "utf-8")
+def file(written):
+    path = written("mine.toml", FILE)
     return path
 
 

@@ -155,11 +155,10 @@ def test_half_a_file_is_told(tmp_path):
     assert counts(found) == {("M1", TB): (0, 49)}
 
 
-def test_a_file_of_another_kind_is_told_and_the_others_count(tmp_path):
+def test_a_file_of_another_kind_is_told_and_the_others_count(tmp_path, written):
     good = write(tmp_path / "good.csv", [row("2025-01-01", "a")])
     bad = write(tmp_path / "bad.csv", ["x"], "date,serial_number,model,capacity")
-    not_parquet = tmp_path / "x.parquet"
-    not_parquet.write_text("PAR")
+    not_parquet = written("x.parquet", "PAR")
     found = read(good, bad, not_parquet, tmp_path / "none.csv")
     assert oddities(found) == {drives.NOT_STATISTICS: 3}
     assert found.oddities[drives.NOT_STATISTICS].where == f"{bad}: has no column capacity_bytes, failure"

@@ -157,11 +157,10 @@ def test_samples_of_a_switch_that_are_averages_are_told(read):
 
 
 @pytest.mark.parametrize("value", ["1e308", "-1", "1e16", "Infinity", 10**400, "x", None, ["1"], {}])
-def test_a_counter_s_sample_that_nobody_can_believe_is_left_out(tmp_path, value):
+def test_a_counter_s_sample_that_nobody_can_believe_is_left_out(written, value):
     pairs = [[START, "3"], [START + 60, value], [START + 120, "4"]]
     result = [{"metric": {"__name__": RESTARTS}, "values": pairs}]
-    path = tmp_path / "it.json"
-    path.write_text(json.dumps({"status": "success", "data": {"resultType": "matrix", "result": result}}))
+    path = written("it.json", json.dumps({"status": "success", "data": {"resultType": "matrix", "result": result}}))
     oddities: Oddities = {}
     [counted] = metrics.counts_of_queries([path], oddities)
     assert (counted.events, counted.exposure) == (1, 120)

@@ -236,9 +236,8 @@ def test_a_sealed_file_that_parquet_cannot_decode_is_refused(tmp_path):
     assert refused > 100
 
 
-def test_other_files_are_no_results(tmp_path):
-    path = tmp_path / "results.parquet"
-    path.write_text("not Parquet")
+def test_other_files_are_no_results(written):
+    path = written("results.parquet", "not Parquet")
     with pytest.raises(ResultError, match="damaged, or not written by"):
         schema.read_rows(path)
     sealed.write_sealed(pa.table({"point_id": ["x"]}), path)

@@ -85,10 +85,9 @@ def test_a_platform_that_jax_cannot_start_is_told_in_a_line(machine, monkeypatch
 
 
 @pytest.mark.parametrize("platform", ["nonsense", "cuda"])
-def test_a_platform_that_jax_does_not_have_is_told_in_a_line(tmp_path, platform):
+def test_a_platform_that_jax_does_not_have_is_told_in_a_line(written, platform):
     """In a process of its own: JAX starts once."""
-    file = tmp_path / "topic.toml"
-    file.write_text(FILE.partition("[grid]")[0])
+    file = written("topic.toml", FILE.partition("[grid]")[0])
     environment = os.environ | {"JAX_PLATFORMS": platform, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     code = (
         "from quorisk.kernels.engines import registry; registry._has_gpu = registry._has_cuda = lambda: False; "
@@ -112,9 +111,8 @@ def test_jax_is_not_imported_unless_it_is_asked_for():
     assert told.stdout == "lanes False\n"
 
 
-def test_the_command_runs_the_engine_asked_for_and_says_in_a_line_why_it_cannot(quorisk, machine, tmp_path):
-    file = tmp_path / "topic.toml"
-    file.write_text(FILE.partition("[grid]")[0])
+def test_the_command_runs_the_engine_asked_for_and_says_in_a_line_why_it_cannot(quorisk, machine, written):
+    file = written("topic.toml", FILE.partition("[grid]")[0])
     machine(has_gpu=False, has_cuda=False)
     code, by_jax, _ = quorisk("estimate", str(file), "--set", "run.engine=jax", "--json")
     assert (code, '"engine": "jax"' in by_jax) == (0, True)
@@ -129,10 +127,9 @@ def test_the_command_runs_the_engine_asked_for_and_says_in_a_line_why_it_cannot(
 
 @pytest.mark.exhaustive
 @pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas")
-def test_on_spark_jax_gives_numbas_table(tmp_path, monkeypatch):
+def test_on_spark_jax_gives_numbas_table(tmp_path, written, monkeypatch):
     monkeypatch.setenv("JAX_PLATFORMS", "cpu")
-    path = tmp_path / "small.toml"
-    path.write_text(FILE)
+    path = written("small.toml", FILE)
     tables = {}
     with session.spark("local[1]", {}, tmp_path / folder.SPARK_LOG) as spark:
         for engine in ("numba", "jax"):

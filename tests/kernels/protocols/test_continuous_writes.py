@@ -307,13 +307,12 @@ lifetime = 100
 """
 
 
-def test_one_in_eleven_crashes_of_leaders_loses_a_record_with_acks_1(tmp_path):
+def test_one_in_eleven_crashes_of_leaders_loses_a_record_with_acks_1(written):
     """A record every 10 ms and 1 ms until the next leader has all that there is: 1 ms of 11 there is one that it lacks.
     Half of the crashes are the leader's. Of a single record it is the chance that its copy loses a race against the
     next crash with one of the same rate as the next record. A tenth of a record is on its way on average, and 1.1 where
     any is."""
-    file = tmp_path / "acks.toml"
-    file.write_text(ACKS_1)
+    file = written("acks.toml", ACKS_1)
     found = quorisk.estimate(file)
     assert found.data_loss.low < 1 / 22 < found.data_loss.high
     assert found.amount is not None

@@ -123,10 +123,9 @@ def test_a_wiped_follower_panics_until_its_leader_is_gone():
     assert told[1:] == ["loses A (term 2)", "panics: its leader tells it to commit what it has lost"]
 
 
-def test_entries_that_are_alike_fare_unlike(tmp_path):
+def test_entries_that_are_alike_fare_unlike(written):
     """Two values that are written at once: why `continuous_writes` could not tell them as one (docs/concepts.md)."""
-    file = tmp_path / "raft.toml"
-    file.write_text(ALIKE)
+    file = written("raft.toml", ALIKE)
     one, two = (quorisk.exact(file, {"model.values": values}).data_loss.p for values in (1, 2))
     assert (one, two) == pytest.approx((0.0246523605278, 0.0695943110215), rel=1e-9)
 
