@@ -46,11 +46,15 @@ def ranking_figure(
 ) -> Figure | None:
     """Returns the figure of designs by rank: a row each.
 
-    Args: found: the designs, by rank. target: the largest loss that is allowed, in the unit of `measure`; infinite
-    without a target. measure: the label of the axis, such as "P(any loss in a year)". caption: model, runs and
-    intervals, in sentences. sure: what is known of the rates, drawn as wide pale bars; None if nothing is.
+    Args:
+        found: the designs, by rank.
+        target: the largest loss that is allowed, in the unit of `measure`; infinite without a target.
+        measure: the label of the axis, such as "P(any loss in a year)".
+        caption: model, runs and intervals, in sentences.
+        sure: what is known of the rates, drawn as wide pale bars; None if nothing is.
 
-    Returns None if nothing has a place on a logarithmic axis: every design is proved to lose nothing.
+    Returns:
+        The figure; None if every design is proved to lose nothing, which has no place on a logarithmic axis.
     """
     shown = _shown(found, target)
     if not any(each.worst["high"] > 0.0 for each in shown):

@@ -247,8 +247,14 @@ class Counterexample(FoundTrace):
     """A trace on which an invariant breaks; notebooks show it as a sequence diagram."""
 
     def text(self, form: str = "words") -> str:
-        """Returns the trace as `words`, `tlc` (numbered states), `mermaid`, `sequencediagram` or `svg`; if there is no
-        trace, an empty text."""
+        """Returns the trace as text; an empty one if there is no trace.
+
+        Args:
+            form: `words`, `tlc` (numbered states), `mermaid`, `sequencediagram` or `svg`.
+
+        Raises:
+            KeyError: if there is no such form.
+        """
         return formats.FORMATS[form](self.trace, self._replayed) if self.trace and self._replayed else ""
 
     def frame(self) -> "pd.DataFrame":
@@ -291,7 +297,12 @@ class Rates(RatesAnswer):
 
     def write(self, path: str | Path) -> None:
         """Writes a profile, which experiments take with `profile = "NAME"` if it is profiles/NAME.toml beside them.
-        Raises ConfigError if nothing can be written there.
+
+        Args:
+            path: its file.
+
+        Raises:
+            ConfigError: if nothing can be written there.
         """
         profile.write_profile(self, Path(path), "quorisk.rates(...)")
 
@@ -325,7 +336,15 @@ class Sweep(NamedTuple):
     def loss(self, invariant: str = DATA_LOSS, ax: "Axes | None" = None) -> "Axes":
         """Draws the probability that an invariant breaks, against what the grid varies.
 
-        Like the other figures, it draws into `ax` or the current axes, and returns them.
+        Args:
+            invariant: the invariant; any data loss if not given.
+            ax: axes to draw into; the current ones if None.
+
+        Returns:
+            The axes.
+
+        Raises:
+            ConfigError: if the results have no such invariant.
         """
         from quorisk.plots.loss import loss
 

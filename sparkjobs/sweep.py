@@ -84,10 +84,21 @@ class Expected(NamedTuple):
 
 
 def sweep(experiment: Experiment, out: Path, options: Options, console: Console) -> SweepSummary:
-    """Computes on Spark the runs of the experiment that `out` lacks; leaves results, figures and a report in `out`.
+    """Computes on Spark the runs of an experiment that a folder lacks; leaves results, figures and a report there.
 
-    Raises ConfigError, before anything is written, if `out` cannot be used or there is no Java that Spark runs on, and
-    later if the folder's runs can never be finished; RunError if they cannot go on now. What is there by then is kept.
+    Args:
+        experiment: the experiment.
+        out: the folder.
+        options: Spark and time.
+        console: where progress and results are printed.
+
+    Returns:
+        The counts of the results.
+
+    Raises:
+        ConfigError: before anything is written, if `out` cannot be used or there is no Java that Spark runs on; later,
+            if the runs in the folder can never be finished.
+        RunError: if they cannot go on now; results written by then are kept.
     """
     deadline = time.monotonic() + options.budget_s
     folder.check_can_hold(out, experiment, options.resume)

@@ -200,10 +200,19 @@ def compare(
     progress: Callable[[int], None] | None = None,
     solving: rare.Solving | None = None,
 ) -> Result:
-    """Runs all variants and compares them. `progress` is called with the number of runs that ended since its last call.
+    """Runs all variants of a plan and compares them; those that lose data too seldom for that are estimated alone.
 
-    Variants that lose data too seldom for that are estimated alone; `solving` is called as by `estimate.estimate`.
-    The result does not depend on `threads`. Raises ConfigError if the experiment asks for a precision.
+    Args:
+        plan: the variants, the baseline first.
+        threads: cores to use; the result does not depend on them.
+        progress: called with the number of runs that ended since its last call.
+        solving: called as by `estimate.estimate`.
+
+    Returns:
+        Differences and ratios of each pair, with their intervals.
+
+    Raises:
+        ConfigError: if the experiment asks for a precision.
     """
     experiment, model, run = plan.experiment, plan.experiment.model, plan.experiment.run
     runs = fixed_runs(experiment)

@@ -51,9 +51,17 @@ class SweepTables(NamedTuple):
 def load_sweep(path: str | Path, confidence: float | None = None) -> SweepTables:
     """Loads the results in a sweep's folder, or in a table alone, judged as the experiment file beside the table says.
 
-    Without such a file, intervals hold with 95% confidence, each on its own; with `confidence`, they hold with that
-    confidence, each on its own, whatever the file says. Raises ResultError if there are no results that can be read,
-    and ConfigError if the experiment file cannot be used, or is that of other points.
+    Args:
+        path: the folder, or the table.
+        confidence: confidence of each interval on its own, whatever the file says; if None, as the file says, or 95%
+            without one.
+
+    Returns:
+        The results as frames.
+
+    Raises:
+        ResultError: if there are no results that can be read.
+        ConfigError: if the experiment file cannot be used, or is that of other points.
     """
     path = Path(path)
     table_path = path / RESULTS if path.is_dir() else path

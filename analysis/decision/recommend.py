@@ -67,9 +67,20 @@ def advise(
     within_s: float = math.inf,
     asked: bool = True,
 ) -> Advice:
-    """Weighs all designs of an experiment, and finds where the choice flips for the figures of these keys, all that the
-    experiment sets if None, as many as there is time for. Unless the user `asked`, it finds those that results alone do
-    not show, if designs have targets. Raises ConfigError.
+    """Weighs all designs of an experiment, and finds where the choice between them flips.
+
+    Args:
+        experiment: the experiment.
+        weigher: what solves and estimates configurations.
+        keys: figures that are scaled until the choice flips; all that the experiment sets if None.
+        within_s: seconds for these.
+        asked: whether the user asked for them; if not, and designs have targets, those that results alone do not show.
+
+    Returns:
+        The designs by rank, the choice and the reasons.
+
+    Raises:
+        ConfigError: if the experiment or a key cannot be used.
     """
     levers = picked(experiment, keys)
     rows = weigher.frame(experiment)

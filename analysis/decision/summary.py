@@ -33,10 +33,13 @@ class Summary(NamedTuple):
 
 
 def summary(found: Sequence[Design], target: float, sure: Doubt | None, flips: Sequence[str] = ()) -> Summary:
-    """Returns the first screen on these designs.
+    """Returns the first screen on designs.
 
-    Args: found: the designs, by rank. target: the largest loss that is allowed. sure: the effect of uncertain rates;
-    None if no uncertainty is given. flips: what would change the choice, in sentences.
+    Args:
+        found: the designs, by rank.
+        target: the largest loss that is allowed.
+        sure: the effect of uncertain rates; None if no uncertainty is given.
+        flips: what would change the choice, in sentences.
     """
     picks = verdict.choice(list(found), target)
     design = picks[0] if picks else found[0]

@@ -66,8 +66,17 @@ class Whole(NamedTuple):
 
 
 def whole_year(experiment: Experiment, weigher: Weigher, is_exact: bool = False, records: bool = False) -> Whole:
-    """Returns the losses in a year of the one design of an experiment that is about years, with the `records` lost if
-    wanted. Raises ConfigError if there are several, and if a scenario is not solved though it has to be `is_exact`."""
+    """Returns the losses in a year of the one design of an experiment that is about years.
+
+    Args:
+        experiment: the experiment.
+        weigher: what solves and estimates scenarios.
+        is_exact: whether each scenario has to be solved.
+        records: whether the records lost are wanted as well.
+
+    Raises:
+        ConfigError: if there are several designs, or if a scenario that has to be solved is not.
+    """
     if len(of := by_design(experiment.points)) > 1:
         raise ConfigError(f"{experiment.path}: {one_wanted([dict(design) for design in of])}")
     found = wholes(experiment, weigher)[0]

@@ -144,10 +144,20 @@ def estimate(
 ) -> Estimate:
     """Runs the one point of an experiment, until its precision is reached if it asks for one.
 
-    `run.method` says whether all is counted, or the likeliest paths are solved exactly, within `memory_bytes`.
-    `progress` is called with the number of runs that ended since its last call. While the likeliest paths are solved,
-    `solving` is called as by `rare.solve_head`; an interval as narrow as `enough` ends that. Raises ConfigError if
-    there are several points, or if `run.method` cannot be used.
+    Args:
+        experiment: the experiment; its `run.method` says whether all is counted, or the likeliest paths are solved
+            exactly.
+        threads: cores to use; the result does not depend on them.
+        progress: called with the number of runs that ended since its last call.
+        memory_bytes: memory for the likeliest paths.
+        solving: called while these are solved, as by `rare.solve_head`.
+        enough: width of an interval that ends the solving.
+
+    Returns:
+        The probability of each breach with its interval; times as the rates are, in seconds or units of model time.
+
+    Raises:
+        ConfigError: if there are several points, or if `run.method` cannot be used.
     """
     point, point_id, _ = only_point(experiment)
     model, run, points = experiment.model, experiment.run, pack(experiment.model, [point])

@@ -87,11 +87,23 @@ def exact(
     export_to: Path | None = None,
     data_loss_alone: bool = False,
 ) -> ExactResult:
-    """Solves the one point of an experiment, also for data loss within each of `steps` and by each of `times`.
+    """Solves the Markov chain of the one point of an experiment.
 
-    With `data_loss_alone`, it leaves out the single invariants, which saves time. `progress` is called with the numbers
-    of states and transitions so far, and of states to expect. The chain, with rates, is written to `export_to`. Raises
-    ConfigError, as soon as it is likely that the chain takes more memory.
+    Args:
+        experiment: the experiment.
+        memory_bytes: memory for the chain.
+        steps: numbers of steps within which the probability of data loss is wanted, too.
+        times: times by which it is wanted, too, in the unit of the rates.
+        ask_storm: whether Storm solves the chain as well.
+        progress: called with the numbers of states and transitions so far, and of states to expect.
+        export_to: file for the chain with its rates; None if none is wanted.
+        data_loss_alone: whether to leave out single invariants, which saves time.
+
+    Returns:
+        The probabilities, and the expected steps and time of a run.
+
+    Raises:
+        ConfigError: as soon as it is likely that the chain takes more memory.
     """
     model, grid_point = experiment.model, only_point(experiment)
     _check_bounds(steps, times)

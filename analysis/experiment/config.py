@@ -122,8 +122,18 @@ class Experiment(NamedTuple):
 
 
 def load(path: Path, overrides: Sequence[str] = (), one: bool = False) -> Experiment:
-    """Returns the experiment of a TOML file and of overrides such as "run.runs=1000". Raises ConfigError; where `one`
-    design is wanted and the grid has several, it does so before any is built.
+    """Reads an experiment from a TOML file.
+
+    Args:
+        path: the file.
+        overrides: changed values, such as "run.runs=1000".
+        one: whether a grid of several designs is refused, before any is built.
+
+    Returns:
+        The experiment, with the points of its grid.
+
+    Raises:
+        ConfigError: in one line that names the file, the key, the value and what is allowed.
     """
     try:
         with path.open("rb") as file:

@@ -126,8 +126,14 @@ def sensitivity(
 ) -> Sensitivity:
     """Returns the sensitivity of the losses of an experiment's one point.
 
-    `progress` is called with the number of losing runs made again since its last call, `solving` as by `weigh`. Raises
-    ConfigError if there are several points.
+    Args:
+        experiment: the experiment.
+        memory_bytes: memory for what is solved.
+        progress: called with the number of losing runs made again since its last call.
+        solving: called as by `weigh`.
+
+    Raises:
+        ConfigError: if there are several points.
     """
     weighed = weigh(experiment, memory_bytes, solving)
     if weighed and weighed.solved.leaves <= rare.CERTAIN * weighed.solved.lost:

@@ -61,11 +61,22 @@ def find_counterexample(
     max_runs: int,
     tell: Tell | None = None,
 ) -> FoundTrace:
-    """Returns a counterexample to any wanted invariant: a shortest one if the search of all states finds it within the
-    memory, else one from the first `max_runs` random runs, minimised.
+    """Finds a counterexample to any wanted invariant: a shortest one, or a minimised one from random runs.
 
     The search goes on beyond states that break another invariant and follows every action and loss whatever their
-    rates; random runs end at data loss. `tell` is called with what is being done.
+    rates; random runs end at data loss.
+
+    Args:
+        model: the model.
+        grid_point: the configuration.
+        wanted: names of the invariants.
+        memory_bytes: memory for the search of all states.
+        seed: seed of the random runs, which are made if the search does not fit.
+        max_runs: number of these.
+        tell: called with what is being done.
+
+    Returns:
+        The trace, if there is one, and the reason.
     """
     params, places = model.make_params(grid_point.point.values), _places(model, wanted)
     found = None
