@@ -34,6 +34,9 @@ OPEN = 0.02
 """Width of an interval, relative to a design's losses a year, below which nothing more is learned."""
 OPEN_BESIDE = 0.2
 """The same, relative to the widths that the design's other scenarios leave open."""
+OPEN_LEAST, FAR = 0.1, 3.0
+"""The same as OPEN for a design that loses less than all others and the target by this factor: no rank and no verdict
+depends on more."""
 COARSE = 0.1
 """Relative precision of P(any loss in a year) that is enough to see whether it is above a target."""
 PLACED_PRECISION = 0.01
@@ -101,7 +104,7 @@ def with_p_any(
     found = {design_of[point_id]: worst[design_of[point_id]] for point_id in frame["point_id"]}
     told = for_each(found, p_any_of, effort._replace(precision=COARSE))
     left = {design: found[design] for design, p_any in told.items() if p_any.low <= target}
-    if len(left) > 1 or any(told[design].high > COARSE * target for design in left):
+    if len(left) > 1 or any(told[design].high - told[design].low > COARSE * target for design in left):
         told |= for_each(left, p_any_of, effort)
     figures = [told[design_of[point_id]] for point_id in frame["point_id"]]
     return frame.assign(**{f"any_loss{end}": [each[i] for each in figures] for i, end in enumerate(ENDS)})
@@ -157,15 +160,18 @@ def enough_of(experiment: Experiment, found: Mapping[str, Mapping[str, float]]) 
         return {}
     clusters = worst_clusters(experiment) if experiment.clusters else {}
     answers = for_each(clusters, answer_of, quick_effort(experiment))
+    on_clusters = {design: each.losses.p_any.value for design, each in answers.items()}
+    target = getattr(experiment.tables.get("targets"), "p_any_loss_per_year", math.inf)
     widths, happening = dict[str, float](), events_by_point(experiment)
     for design, points in by_design(experiment.points).items():
         weighed = [each for each in points if not is_replaced(experiment, each.scenario)]
         per_year = {each.point_id: happening[each.point_id].objects for each in weighed}
         known = [(often, found[name]) for name, often in per_year.items() if name in found]
-        losses = math.fsum(often * each["p"] for often, each in known)
-        losses += answers[design].losses.p_any.value if design in answers else 0.0
+        losses = math.fsum(often * each["p"] for often, each in known) + on_clusters.get(design, 0.0)
         left_open = math.fsum(often * (each["high"] - each["low"]) for often, each in known)
-        if enough := max(OPEN * losses, OPEN_BESIDE * left_open):
+        others = [each for key, each in on_clusters.items() if key != design]
+        part = OPEN_LEAST if others and FAR * losses <= min(*others, target) else OPEN
+        if enough := max(part * losses, OPEN_BESIDE * left_open):
             widths |= {name: enough / often for name, often in per_year.items() if often and name not in found}
             seldom = design in answers and {name for name in widths if happening[name].per_year <= enough}
             widths |= dict.fromkeys(seldom or (), 1.0)  # as many incidents at most, whatever is lost

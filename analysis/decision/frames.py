@@ -21,6 +21,8 @@ import pyarrow as pa
 from quorisk.analysis.cluster.joined import events_by_point, with_cluster, with_placements
 from quorisk.analysis.decision import promises
 from quorisk.analysis.experiment.config import Experiment
+from quorisk.analysis.experiment.identity import dotted_values
+from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.analysis.experiment.scenarios import SCENARIO, ScenarioEvent
 from quorisk.analysis.results import provenance, schema
 from quorisk.analysis.results.frame import frame as frame_of
@@ -97,6 +99,19 @@ def tidy(table: pa.Table, experiment: Experiment | None, confidence: float = 0.9
     frame = frame_of(table, run.confidence, run.simultaneous, run.at_any_time, run.target, num_scenarios)
     by_faults = losses_by_faults(table, run.confidence)
     return SweepTables(described(_checked(frame), experiment), histograms(table), by_faults)
+
+
+def parameters(experiment: Experiment) -> "pd.DataFrame":
+    """Returns the parameters of all points, a row each, before anything is known of their losses."""
+    import pandas as pd
+
+    model, run = experiment.model, experiment.run
+    first = {"protocol": model.name, "model_version": model.version, "seed": run.seed}
+    last = {"invariant": DATA_LOSS, "data_loss": True, "confidence": run.confidence, "target": run.target}
+    return pd.DataFrame(
+        {"point_id": point.point_id, **first, **dotted_values(model, point.point), **last}
+        for point in experiment.points
+    )
 
 
 def described(frame: "pd.DataFrame", experiment: Experiment) -> "pd.DataFrame":

@@ -53,7 +53,7 @@ class Advice(NamedTuple):
         return verdict.has_targets(self.designs, self.target)
 
 
-WITHIN_S = 5.0
+WITHIN_S = 2.5
 """Seconds for the search of break-even points that is made by default."""
 ALL_WITHIN_S = 600.0
 """Seconds for the search of those of all figures, unless a limit is given: there may be a hundred figures, and each try
@@ -87,7 +87,7 @@ def advise(
     found, target = ranked_designs(rows), float(rows["target"].iloc[0])
     if not asked:
         levers = untold(experiment) if verdict.has_targets(found, target) else []
-        weigher.may_run = weigher.longest_run_s < within_s  # else the first would take longer
+        weigher.may_run = weigher.longest_run_s < 2 * within_s  # else the first would take longer
     pace = Pace(num := len(by_design(experiment.points)))
 
     def tell(number: int) -> None:

@@ -8,6 +8,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from quorisk.analysis.cluster.joined import (
+    COARSE,
     enough_of,
     events_by_point,
     is_replaced,
@@ -28,14 +29,12 @@ from quorisk.analysis.estimate.stopping import rule_of
 from quorisk.analysis.exact.exact import ExactResult, exact
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.grid import GridPoint, TooLarge, by_design
-from quorisk.analysis.experiment.identity import dotted_values, point_id
-from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.analysis.results import heads
 from quorisk.analysis.statistics.yearly import confidence_of_each
 from quorisk.kernels.cores import side_by_side
 from quorisk.kernels.engines import registry
 from quorisk.kernels.engines.job import Job
-from quorisk.kernels.engines.points import pack
+from quorisk.kernels.engines.points import RateError, key, pack
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import OUTCOMES
 
@@ -84,14 +83,14 @@ class Weigher:
         """Time on `time.monotonic`'s clock from which all configurations not known yet raise OutOfTime."""
         self.longest_run_s = 0.0
         """Seconds that the runs of a configuration have taken, at the most."""
-        self._solved: dict[str, dict[str, Any]] = {}
-        self._known: dict[tuple[str, float], tuple[float, dict[str, Any]]] = {}
+        self._solved: dict[tuple[bytes, ...], dict[str, Any]] = {}
+        self._known: dict[tuple[tuple[bytes, ...], float], tuple[float, dict[str, Any]]] = {}
         """Estimates, each with the width that was enough."""
         self._enough: dict[str, float] = {}
         """Width of an interval that is enough, by point of the last frame."""
         self._too_large: set[str] = set()
         """Parameters of chains that did not fit, whatever the rates."""
-        self._not_fitting = TooLarge()
+        self._not_fitting, self._without_head = TooLarge(), TooLarge()
 
     @property
     def num_estimated(self) -> int:
@@ -110,7 +109,7 @@ class Weigher:
         cluster: only as closely as its design's losses a year need. The intervals of its scenarios hold together.
         """
         with compiling_head(experiment.protocol, surely_with_head(experiment)):
-            early = Early(experiment, _rows(experiment), self._known_early) if self._known_early else None
+            early = Early(experiment, frames.parameters(experiment), self._known_early) if self._known_early else None
             try:
                 return _described(experiment, self._all(experiment, early))
             except KeyboardInterrupt:
@@ -158,7 +157,8 @@ class Weigher:
             return row
 
         for batch in batches:
-            for point, row in zip(batch, side_by_side(weighed, batch, self._threads), strict=True):
+            told = side_by_side(weighed, batch, self._threads, is_compiled=batch is not batches[0])
+            for point, row in zip(batch, told, strict=True):
                 took(point, row)
             self._enough |= enough_of(experiment, found)
             counted |= {point.design for point in batch if _is_counted(found[point.point_id])}
@@ -192,13 +192,17 @@ class Weigher:
         there = {here.point_id: point for here, point in zip(experiment.points, other.points, strict=True)}
         records: list[dict[str, Any]] = []
         number, happening = 0, events_by_point(other)
+        target, is_alone = float(rows["target"].iloc[0]), len({there[each].design for each in point_ids}) == 1
         for row in rows.to_dict("records"):
             point, now = there[row["point_id"]], {}
             kept = is_replaced(other, point.scenario) or ("any_loss" in row and point.point_id == row["point_id"])
             if row["point_id"] in point_ids and not kept:
                 number += 1
-                enough = self._enough.get(row["point_id"], 0.0)
-                now = self._weighed(other, point, number, len(point_ids), enough, _is_counted(row))
+                enough, by_few = self._enough.get(row["point_id"], 0.0), _is_counted(row)
+                often = happening[point.point_id].objects if point.scenario is not None else 1.0
+                if is_alone and by_few and often:  # only the target decides
+                    enough = max(enough, COARSE * target / len(point_ids) / often)
+                now = self._weighed(other, point, number, len(point_ids), enough, by_few)
             if point.scenario is not None:
                 now = now | happening[point.point_id]._asdict()
             records.append(row | now)
@@ -210,7 +214,6 @@ class Weigher:
         weighed = frame["point_id"].isin(point_ids)
         if "any_loss" not in frame or (frame.filter(_OF_SIZES) < math.inf).any(axis=None):
             return with_cluster(frame, other, PRECISION)
-        target = float(rows["target"].iloc[0])
         return pd.concat([with_p_any(frame[weighed], other, PRECISION, target), frame[~weighed]]).sort_index()
 
     def _weighed(
@@ -228,15 +231,15 @@ class Weigher:
         alone = _alone(experiment, point)
         if not enough and (known := self._exactly(alone)):
             return known
-        key = _runs_of(experiment, point), alone.run.confidence
-        if key not in self._known or self._known[key][0] > enough > 0.0:
+        runs = _runs_of(experiment, point), alone.run.confidence
+        if runs not in self._known or self._known[runs][0] > enough:
             self._in_time()
             if not self.may_run:
                 raise OutOfTime
             start = time.perf_counter()
-            self._known[key] = enough, self._closely(alone, enough, by_few or enough >= 1.0)
+            self._known[runs] = enough, self._closely(alone, enough, by_few or enough >= 1.0)
             self.longest_run_s = max(self.longest_run_s, time.perf_counter() - start)
-        return self._known[key][1]
+        return self._known[runs][1]
 
     def _in_time(self) -> None:
         if time.monotonic() > self.deadline:
@@ -267,12 +270,15 @@ class Weigher:
         if enough and by_few:
             run = alone.run._replace(confidence=1.0 - (1.0 - alone.run.confidence) / 2)  # either interval may fail
             alone = alone._replace(run=run)
-            counted = run._replace(method="count", runs=min(run.runs, FEW_RUNS), precision=min(enough / 2, CLOSE))
+            few = min(run.runs, FEW_RUNS // 4) if enough >= 1.0 else run.runs if run.runs <= 2 * FEW_RUNS else FEW_RUNS
+            counted = run._replace(method="count", runs=few, precision=min(enough / 2, CLOSE))
             counted = counted._replace(relative_precision=math.inf)
             found = self._estimate(alone._replace(run=counted), enough)
             if found["high"] - found["low"] <= enough:
                 return found
             if found["losses"] >= ENOUGH_LOSSES:  # losses are not rare, and counting them is best
+                if few == run.runs and rule_of(run) is None:
+                    return found
                 tries = []
         runs, applies = alone.run.runs, rare.applies(alone.points[0].point, alone.run)
         for method, few in tries:
@@ -288,7 +294,15 @@ class Weigher:
         return self._estimate(alone, enough)
 
     def _estimate(self, alone: Experiment, enough: float) -> dict[str, Any]:
-        return _estimated(estimate(alone, self._threads, enough=enough), unknown_outcomes(alone.run))
+        """An estimate. After two heads of a scenario that told no more than counting, configurations no smaller are
+        counted."""
+        run, scenario, size = alone.run, alone.points[0].scenario, alone.points[0].sizes(alone.model)
+        if run.method == "auto" and self._without_head.has(scenario, size):
+            run = run._replace(method="count")
+        found = _estimated(estimate(alone._replace(run=run), self._threads, enough=enough), unknown_outcomes(run))
+        if run.method == "auto" and _is_counted(found) and found["losses"] < ENOUGH_LOSSES and not found["sequential"]:
+            self._without_head.add(scenario, size)
+        return found
 
 
 def _is_counted(row: Mapping[str, Any]) -> bool:
@@ -305,10 +319,12 @@ def _compile_engine(experiment: Experiment, points: Sequence[GridPoint]) -> None
         registry.choose(run.engine).simulate(model, of_all, [Job(0, 0, 1)], run.seed)
 
 
-def _runs_of(experiment: Experiment, point: GridPoint) -> str:
-    """The identity of a configuration's runs, which take no notice of the placement of copies."""
-    has_own = point.point.placement is not None
-    return point_id(experiment.model, point.point._replace(placement=None)) if has_own else point.point_id
+def _runs_of(experiment: Experiment, point: GridPoint) -> tuple[bytes, ...]:
+    """The identity of a configuration's runs: the same for designs that differ in what plays no part in a scenario."""
+    try:
+        return key(pack(experiment.model, [point.point]), 0)
+    except RateError:  # it has no runs, but may have a chain
+        return (point.point_id.encode(),)
 
 
 def _alone(experiment: Experiment, point: GridPoint) -> Experiment:
@@ -322,20 +338,16 @@ def _described(experiment: Experiment, found: Mapping[str, Mapping[str, Any]]) -
 
     together = max(len(experiment.scenarios), 1)
     numbers = [{**found.get(point.point_id, _REPLACED), "together": together} for point in experiment.points]
-    return frames.described(pd.concat([_rows(experiment), pd.DataFrame(numbers)], axis=1), experiment)
-
-
-def _rows(experiment: Experiment) -> "pd.DataFrame":
-    """The parameters of all points."""
-    import pandas as pd
-
-    return pd.DataFrame([_row(experiment, point) for point in experiment.points])
+    return frames.described(pd.concat([frames.parameters(experiment), pd.DataFrame(numbers)], axis=1), experiment)
 
 
 def _large_first(experiment: Experiment, points: Sequence[GridPoint]) -> list[GridPoint]:
-    """The smallest, which compiles what all need, then the largest first: none of these is left alone at the end."""
+    """The smallest, which compiles what all need, then the largest first: none of these is left alone at the end. Those
+    that make the same runs as one before come last: by then these are known."""
     by_size = sorted(points, key=lambda point: sum(point.sizes(experiment.model)))
-    return by_size[:1] + by_size[:0:-1]
+    order = by_size[:1] + by_size[:0:-1]
+    first = {_runs_of(experiment, point): point.point_id for point in reversed(order)}
+    return sorted(order, key=lambda point: point.point_id not in first.values())
 
 
 def _telling_first(experiment: Experiment, points: Sequence[GridPoint]) -> list[list[GridPoint]]:
@@ -346,21 +358,6 @@ def _telling_first(experiment: Experiment, points: Sequence[GridPoint]) -> list[
     often = events_by_point(experiment)
     first = {max(each, key=lambda point: often[point.point_id].objects).point_id for each in by_design(points).values()}
     return [[each for each in points if (each.point_id in first) == is_first] for is_first in (True, False)]
-
-
-def _row(experiment: Experiment, point: GridPoint) -> dict[str, Any]:
-    model, run = experiment.model, experiment.run
-    return {
-        "point_id": point.point_id,
-        "protocol": model.name,
-        "model_version": model.version,
-        "seed": run.seed,
-        **dotted_values(model, point.point),
-        "invariant": DATA_LOSS,
-        "data_loss": True,
-        "confidence": run.confidence,
-        "target": run.target,
-    }
 
 
 def _solved(result: ExactResult) -> dict[str, Any]:

@@ -32,8 +32,9 @@ FEWEST_TRANSITIONS, MOST_TRANSITIONS = 1 << 17, 1 << 27
 PATIENT_TRANSITIONS, PATIENCE = 1 << 22, 8
 """Limits to which a head goes on where only a bound would come out: a number of transitions, which take some ten
 seconds, and a multiple of the number that it should have. The smaller one counts."""
-MOST_RUNS = 1 << 22
-"""Most runs from exits if an interval of some width is enough: they take less time than the head that needs fewer."""
+MOST_RUNS, RUNS_A_TRANSITION = 1 << 22, 4
+"""Most runs from exits if an interval of some width is enough, and most by transition of the head: up to that they take
+less time than the head that needs fewer."""
 SOLVED_A_S = 200_000
 """Fewest transitions that a core solves in a second, and finds the exits of."""
 LITTLE_KNOWN = 0.5
@@ -221,7 +222,6 @@ def solve_head(
     `patience(most)`. None if not even the likeliest paths can be solved: runs move to and fro among too many states.
     """
     head, allowed, limits = Head(model, point, memory_bytes, by_margin), most, list[int]()
-    runs = max(most, MOST_RUNS) if enough else most
     best: SolvedHead | None = None
     growing = (lambda _, transitions: progress(transitions, max(most, transitions))) if progress else None
     while head.grow(allowed, growing) or head.is_full:
@@ -234,6 +234,7 @@ def solve_head(
         if solved is None:
             break
         best = solved
+        runs = max(most, min(MOST_RUNS, RUNS_A_TRANSITION * head.transitions)) if enough else most
         may_go_on = is_patient and solved.stopped_by == STOPPED_BY_SIZE and head.transitions < patience(most)
         if may_go_on and only_bounds(solved, most) and _none_lost(solved, runs) > enough:
             allowed = 2 * head.transitions

@@ -18,7 +18,8 @@ from quorisk.kernels.model import Model, fault_bits, smallest_params
 from quorisk.kernels.rule import group_words, losses
 
 NAME = "numba"
-_CHUNK_RUNS = 1 << 14
+_CHUNK_RUNS, _FEWEST_RUNS = 1 << 14, 1 << 8
+"""Most runs of a chunk, and fewest where a job is shared among threads."""
 
 
 def simulate(
@@ -43,7 +44,8 @@ def in_chunks(
 ) -> np.ndarray:
     """Returns the jobs' tallies; `work` makes those of chunks of each job, on `threads` threads; see `simulate`."""
     tallies = np.zeros((len(jobs), num_columns(model)), np.int64)
-    chunks = ((i, chunk) for i, job in enumerate(jobs) for chunk in pieces(job, _CHUNK_RUNS))
+    share = max(_FEWEST_RUNS, -(-sum(job.num_runs for job in jobs) // threads))
+    chunks = ((i, chunk) for i, job in enumerate(jobs) for chunk in pieces(job, min(_CHUNK_RUNS, share)))
     with ThreadPoolExecutor(threads) as pool:
 
         def start(num: int) -> dict[Future[np.ndarray], tuple[int, Job]]:

@@ -199,5 +199,6 @@ def make_params(values: Mapping[str, Any]) -> Params:
         "min_isr_to_commit": (kip966 or kafka) and values["min_isr_to_commit"],
         "last_known_leader": kip966 and kafka and values["last_known_leader"],
         "exclude_unclean_brokers": kip966 and values["exclude_unclean_brokers"],
+        "gated_rolls": not values["max_rolls"] or values["gated_rolls"],  # nothing else asks for it
     }
     return Params(**{name: int(given[name]) for name in Params._fields})

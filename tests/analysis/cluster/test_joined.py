@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from quorisk.analysis.cluster import interpolated, joined
-from quorisk.analysis.cluster.answer import answer, effort_of, p_any_of, placed_designs
+from quorisk.analysis.cluster.answer import answer, answer_of, effort_of, p_any_of, placed_designs, quick_effort
 from quorisk.analysis.cluster.certified import DrawPlan, any_loss, certified
-from quorisk.analysis.cluster.joined import with_cluster, with_p_any, worst_clusters
+from quorisk.analysis.cluster.joined import enough_of, with_cluster, with_p_any, worst_clusters
 from quorisk.analysis.compare.compare import one_by_one
 from quorisk.analysis.decision import recommend
 from quorisk.analysis.decision.designs import ranked_designs as ranked
@@ -202,6 +202,28 @@ def test_a_placement_whose_losses_cannot_be_told_is_left_out():
     assert found["two_racks"].cluster.placement == "two_racks"
 
 
+def test_a_design_that_loses_far_less_than_all_others_and_the_target_is_told_less_closely():
+    """Intervals of scenarios beside clusters: as wide as change no rank and no verdict."""
+    grid = {"write_quorum": [1, 2], "ack_quorum": [1, 2], "where": ["ack_quorum == write_quorum"]}
+    two = experiment(grid=grid)
+    p_any = {key: answer_of(each, quick_effort(two)).losses.p_any.value for key, each in worst_clusters(two).items()}
+
+    def open_parts(given):
+        often = given.scenarios["failover"].per_year
+        design_of = {point.point_id: point.design for point in given.points}
+        return [often * width / p_any[design_of[name]] for name, width in enough_of(given, {}).items()]
+
+    most, least = sorted(p_any.values(), reverse=True)
+    assert joined.FAR * least < most
+    assert sorted(open_parts(two)) == pytest.approx([joined.OPEN, joined.OPEN_LEAST])
+    close = experiment(grid=grid, targets={"p_any_loss_per_year": 2.9 * least})
+    assert open_parts(close) == pytest.approx([joined.OPEN] * 2)
+    alone = two._replace(
+        clusters=two.clusters[:1], points=[point for point in two.points if point.design == two.points[0].design]
+    )
+    assert open_parts(alone) == pytest.approx([joined.OPEN])
+
+
 @pytest.mark.parametrize("target", [math.inf, 0.5, 1e-9])
 def test_other_clusters_are_told_as_closely_as_a_choice_needs(target, monkeypatch):
     """P(any loss) within the intervals of the whole answer, wherever it is not surely above the target."""
@@ -218,6 +240,11 @@ def test_other_clusters_are_told_as_closely_as_a_choice_needs(target, monkeypatc
     monkeypatch.setattr(joined, "p_any_of", ask)
     told, whole = with_p_any(rows, other, 0.01, target), with_cluster(rows, other, 0.01)
     assert sorted(asked) == ([0.01, 0.01, joined.COARSE, joined.COARSE] if target > 1e-9 else [joined.COARSE] * 2)
+    if target == 0.5:  # one design alone is told closely only where its interval is wide for the target
+        asked.clear()
+        of_one = with_p_any(rows[:1], other, 0.01, target)
+        assert asked == [joined.COARSE]
+        assert (of_one["any_loss_high"] <= target).all()
     assert list(told["any_loss_low"] > target) == list(whole["any_loss_low"] > target)
     is_close = (told["any_loss_low"] <= whole["any_loss_high"]) & (whole["any_loss_low"] <= told["any_loss_high"])
     assert is_close.all()

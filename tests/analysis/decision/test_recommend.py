@@ -13,6 +13,7 @@ from quorisk.analysis.decision.latency import BUILT_IN, write_latency
 from quorisk.analysis.decision.levers import Lever, is_off, levers, picked, scaled, untold
 from quorisk.analysis.decision.recommend import advise, as_json
 from quorisk.analysis.decision.weigh import Weigher
+from quorisk.analysis.estimate.estimate import estimate
 from quorisk.analysis.exact.exact import exact
 from quorisk.analysis.experiment import config, units
 from quorisk.analysis.statistics import sequential
@@ -139,6 +140,42 @@ def test_where_a_design_is_counted_anyway_few_runs_answer_for_its_other_scenario
         assert (row["low"], row["high"]) == pytest.approx((low, high))
     solved = Weigher(1 << 10, 1).frame(load(1000.0, "run.runs=50000"))
     assert all("head" in method or method == "exact" for method in solved["method"][:2])
+
+
+def test_designs_that_make_the_same_runs_are_estimated_once(monkeypatch):
+    """Whether rolls are gated plays no part in a scenario without rolls."""
+    made = []
+    monkeypatch.setattr(
+        weigh, "estimate", lambda alone, *given, **named: made.append(alone) or estimate(alone, *given, **named)
+    )
+    model = {"brokers": 2, "replication_factor": 2, "min_isr": 1, "values": 1}
+    faults = {"max_clean_shutdowns": 1}
+    rolls = {"per_year": 1.0, "faults": {"max_rolls": 1}}
+    document = {
+        **{"protocol": "kraft", "model": model, "faults": faults, "run": {"runs": 300, "method": "count"}},
+        "scenarios": {"crash": {"per_year": 1000.0}, "roll": rolls},
+        "grid": {"gated_rolls": [True, False]},
+    }
+    rows = Weigher(1 << 10, 1).frame(config.build_experiment(document, "x.toml"))
+    assert [alone.points[0].scenario for alone in made] == ["crash", "roll", "roll"]
+    crash = rows[rows["run.scenario"] == "crash"]
+    assert (len(crash), crash["steps"].nunique()) == (2, 1)
+    assert rows[rows["run.scenario"] == "roll"]["steps"].nunique() == 2
+
+
+def test_after_two_heads_that_tell_no_more_than_counting_others_are_counted(load, monkeypatch):
+    methods = []
+
+    def counted(alone, *given, **named):
+        methods.append(alone.run.method)
+        return estimate(alone._replace(run=alone.run._replace(method="count")), *given, **named)
+
+    monkeypatch.setattr(weigh, "estimate", counted)
+    weigher, alone = Weigher(1 << 10, 1), load()
+    alone = alone._replace(points=alone.points[:1], run=alone.run._replace(runs=100, method="auto"))
+    for _ in range(3):
+        weigher._estimate(alone, 0.0)
+    assert methods == ["auto", "auto", "count"]
 
 
 def test_the_engine_is_told_of_all_that_are_estimated_before_it_runs_any(load, monkeypatch):

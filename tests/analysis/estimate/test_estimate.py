@@ -14,6 +14,7 @@ from quorisk.analysis import bench
 from quorisk.analysis.estimate import estimate
 from quorisk.analysis.estimate.estimate import Exposure, MetFaults
 from quorisk.analysis.experiment.config import ConfigError, build_experiment, load
+from quorisk.analysis.statistics import sequential
 from quorisk.analysis.statistics.intervals import clopper_pearson
 from quorisk.command import show
 from quorisk.kernels.cores import num_cores
@@ -22,7 +23,7 @@ from quorisk.kernels.engines.job import RECORD, Job
 from quorisk.kernels.engines.numba_engine import record
 from quorisk.kernels.engines.points import pack
 from quorisk.kernels.engines.tally import MOST_HIGH_TICKS, TIME_TICK, ticks
-from quorisk.kernels.model import OUTCOMES
+from quorisk.kernels.model import LOST, OUTCOMES
 from quorisk.kernels.protocols import registry
 from quorisk.say import numbers
 from tests.support import ROOT
@@ -204,6 +205,27 @@ def test_progress_counts_every_run_once():
     estimate.estimate(build_experiment(TOPIC, "topic", ["runs=40000"]), 2, ended.append)
     assert len(ended) > 1
     assert sum(ended) == 40_000
+
+
+@pytest.mark.parametrize("loses", [True, False])
+@pytest.mark.parametrize("precision", [0.02, 0.002, 1e-5])
+def test_runs_end_at_the_first_of_all_looks_that_is_precise(loses, precision):
+    overrides = [
+        f"persist_cursor_before_delete={'false' if loses else 'true'}",
+        f"precision={precision}",
+        "method=count",
+    ]
+    given = build_experiment(TOPIC, "topic", overrides)
+    rows = record(given.model, pack(given.model, [given.points[0].point]), Job(0, 0, 20_000), 5)
+    lost = np.cumsum(rows[:, RECORD.index("outcome")] == LOST)
+    for look in sequential.looks(20_000):
+        low, high = sequential.confidence_sequence(int(lost[look - 1]), look, 0.95)
+        if (high - low) / 2 <= precision:
+            break
+    found = estimate.estimate(given, 2)
+    assert (lost[-1] > 0) == loses
+    assert (found.runs, found.data_loss.losses, found.data_loss.high) == (look, lost[look - 1], high)
+    assert found.stopped == ("budget" if precision == 1e-5 else "precision")
 
 
 def test_unfinished_runs_count_as_possible_losses(topic):

@@ -8,7 +8,11 @@ import pytest
 from quorisk.analysis.estimate.amounts import with_amount
 from quorisk.analysis.estimate.estimate import estimate
 from quorisk.analysis.experiment.config import ConfigError, build_experiment, load
+from quorisk.kernels.model import instance_words
 from quorisk.kernels.protocols.kraft import MODEL
+from quorisk.kernels.protocols.kraft.params import Params
+from quorisk.kernels.tracing.demand import leaf_names
+from quorisk.kernels.tracing.general import PARAMS, general
 from tests.analysis.exact import chains
 from tests.references import kafka_operations as operations
 from tests.references import kraft as reference
@@ -51,6 +55,25 @@ def test_a_leader_that_is_cut_off_loses_what_it_acknowledges_alone():
 def test_an_unclean_election_loses_what_a_follower_missed_while_it_stalled():
     assert not loses(max_stalls=1, max_fencings=1)
     assert loses(max_stalls=1, max_fencings=1, unclean_leader_election=True)
+
+
+def test_a_gate_that_no_roll_can_reach_is_the_same_gate():
+    """Nothing but a restart of a roll asks for it, so that designs which differ in it make the same runs without."""
+    traced = general(MODEL)
+    gate, words = (PARAMS, Params._fields.index("gated_rolls")), instance_words(MODEL)
+    asking = {
+        MODEL.actions[place].name
+        for (place, _), mask in zip(words, traced.masks, strict=True)
+        if gate in leaf_names([mask])
+    }
+    assert asking == {"roll_restarts"}
+    assert all("max_rolls" in action.bounds for action in MODEL.actions if action.name in asking)
+    others = [*traced.initial, *traced.sends, *sum(traced.after, ()), traced.broken, traced.outcome, traced.needed]
+    assert gate not in leaf_names([*others, traced.initial_choices, *traced.forgotten])
+    gated, free = (MODEL.make_params(values_of(MODEL, **PAIR, gated_rolls=each)) for each in (True, False))
+    assert gated == free
+    gated, free = (MODEL.make_params(values_of(MODEL, **PAIR, max_rolls=1, gated_rolls=each)) for each in (True, False))
+    assert gated != free
 
 
 @pytest.mark.parametrize("gated", [True, False])
