@@ -99,11 +99,6 @@ def test_random_runs_of_the_largest_model_agree_with_the_reference(switches):
         assert_agrees_with_reference(state, values)
 
 
-def test_fields_stay_within_their_widths():
-    for state in walked(model_values(**LARGEST), 20):
-        assert all(0 <= field < 1 << width for field, width in zip(state, MODEL.widths, strict=True))
-
-
 def test_initial_choices_are_every_sequence_of_messages():
     params = MODEL.make_params(model_values(2, 1, 2, 1, model_producer=False))
     states = {MODEL.initial(params, choice) for choice in range(MODEL.initial_choices(params))}

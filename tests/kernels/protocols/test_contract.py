@@ -8,20 +8,18 @@ import numpy as np
 import pytest
 from numba import njit
 
+from quorisk.analysis import protocol_check
 from quorisk.analysis.experiment import config
 from quorisk.analysis.traces import trace
 from quorisk.kernels import paths
 from quorisk.kernels.model import closed_by, leaves, num_words
 from quorisk.kernels.protocols import registry
-from quorisk.kernels.rule import loss_names
 from quorisk.kernels.stepper import stepper
 from quorisk.kernels.telling import words_beside
 from tests.analysis.traces.showcases import DEPTHS, SHOWCASES, showcase
 from tests.kernels.protocols.compiled import assert_agrees, by_numba
 from tests.support import EACH_PROTOCOL, params_of, random_walks, values_of
 
-LIMITS = ("rates", "message_loss", "horizon", "max_steps")
-"""What a variant may set besides parameters and the model's other probabilities."""
 STEPS = 2500
 """That are compared at most."""
 
@@ -33,34 +31,17 @@ WALKS = [
 
 
 @pytest.mark.parametrize("name", registry.names())
-def test_every_protocol_has_cases(name):
-    """A protocol without cases would be tested by nothing."""
+def test_every_protocol_has_cases_and_says_what_its_rates_count(name):
+    """A protocol without cases would be tested by nothing, and a rate is of little use to whoever does not know whether
+    it is a broker's or that of each pair of brokers."""
     model, cases = registry.load(name), registry.cases(name)
-    sizes = {p.name for p in model.parameters if p.default_value is None and not p.follows}
-    assert set(cases.small) <= {p.name for p in model.parameters}
-    assert sizes <= set(cases.small), "small has every parameter that a file must give"
-    assert cases.variants
-    assert model.limits, "every model leaves something out"
-    assert all(limit.endswith(".") for limit in model.limits)
-    assert cases.walks
-    others = {*LIMITS, *loss_names(model)}
-    for given in (*cases.variants, *cases.walks):
-        values = values_of(model, **{key: value for key, value in given.items() if key not in others})
-        assert all(condition.holds(values) for condition in model.conditions), given
+    protocol_check._cases(model, cases)
+    protocol_check._sentences(model)
+    assert not any("\n" in action.counts for action in model.actions)
+    assert all(each.doc.startswith("that ") for each in model.probabilities)  # it ends a sentence: the probability that
     assert {action.name for action in model.actions} >= {*cases.rarely, *cases.silent}
     for tables in (cases.bench, cases.bench_search):
         assert config.build_experiment({"protocol": name, **(tables or {"model": cases.small})}, name).points
-
-
-@pytest.mark.parametrize("name", registry.names())
-def test_every_action_says_what_its_rate_counts(name):
-    """A rate is of little use to whoever does not know whether it is a broker's or that of each pair of brokers."""
-    for action in registry.load(name).actions:
-        assert action.counts[:1].isupper(), f"{action.name} does not say what its rate counts"
-        assert action.counts.endswith(".")
-        assert "\n" not in action.counts
-    for probability in registry.load(name).probabilities:
-        assert probability.doc.startswith("that "), "it ends a sentence: the probability that ..."
 
 
 @pytest.mark.parametrize("name", registry.own())
@@ -130,10 +111,12 @@ def test_python_and_compiled_code_agree(name, number):
 
 
 @pytest.mark.parametrize("name", EACH_PROTOCOL)
-def test_every_action_is_among_the_steps_that_are_compared(name):
-    numbers = range(len(registry.cases(name).walks))
-    taken = {action.name for number in numbers for _, action, *_ in walked(name, number)[1]}
-    assert taken == {action.name for action in registry.load(name).actions}
+def test_the_steps_that_are_compared_take_every_action_and_every_field_stays_within_its_width(name):
+    model = registry.load(name)
+    found = [step for number in range(len(registry.cases(name).walks)) for step in walked(name, number)[1]]
+    assert {action.name for _, action, *_ in found} == {action.name for action in model.actions}
+    values = np.array([leaves(after) for *_, after in found], np.int64)
+    assert (values >> np.array(leaves(model.widths)) == 0).all()  # -1, too, stays what it is
 
 
 @pytest.mark.parametrize("name", SHOWCASES)
