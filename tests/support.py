@@ -122,6 +122,13 @@ def instances(model: Model, state: Any, params: Any) -> Iterator[tuple[Any, int]
     return ((model.actions[action], instance) for action, instance in paths.instances(model, state, params))
 
 
+def states_of(model: Model, params: Any, *steps: tuple[Any, ...]) -> list[Any]:
+    """The states of the run that makes these steps: each an action, an instance, and what is lost unless nothing is."""
+    names = [action.name for action in model.actions]
+    made = (paths.Step(names.index(name), instance, *(lost or [0])) for name, instance, *lost in steps)
+    return paths.replay(model, params, paths.Path(0, tuple(made)))
+
+
 def random_walks(
     model: Model, params: Any, walks: int, seed: int, rarely: tuple[str, ...] = ()
 ) -> Iterator[tuple[Any, Any, int, int, Any]]:

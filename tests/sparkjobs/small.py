@@ -22,20 +22,17 @@ seed = 5
 """
 
 
+def rows(experiment, engine=AUTO, wall_s=0.0, threads=1):
+    """The rows that a sweep should give, from one call of the engine."""
+    work, run = work_of(experiment), experiment.run
+    jobs = [Job(point, run.first_run, run.runs) for point in range(len(experiment.points))]
+    tallies = simulate(experiment.model, work.points, jobs, run.seed, threads).tolist()
+    for each, sums in zip(experiment.points, tallies, strict=True):
+        tally = named_tally(experiment.model, sums)
+        row = schema.row(identity(experiment, each), experiment.model, run.first_run, tally, engine, wall_s)
+        yield row | {"stopped": ["runs"]}
+
+
 def directly(experiment, threads=1):
-    """The table that a sweep should give, from one call of the engine."""
-    work, num_runs = work_of(experiment), experiment.run.runs
-    jobs = [Job(point, experiment.run.first_run, num_runs) for point in range(len(experiment.points))]
-    tallies = simulate(experiment.model, work.points, jobs, work.run.seed, threads)
-    rows = [
-        schema.row(
-            identity(experiment, each),
-            experiment.model,
-            experiment.run.first_run,
-            named_tally(experiment.model, sums),
-            AUTO,
-            0.0,
-        )
-        for each, sums in zip(experiment.points, tallies.tolist(), strict=True)
-    ]
-    return pa.Table.from_pylist([row | {"stopped": ["runs"]} for row in rows], schema=schema.SCHEMA)
+    """The table of these rows."""
+    return pa.Table.from_pylist(list(rows(experiment, threads=threads)), schema=schema.SCHEMA)

@@ -9,13 +9,9 @@ import pytest
 
 from quorisk.analysis.experiment import config
 from quorisk.analysis.results import schema
-from quorisk.kernels.engines.job import Job
-from quorisk.kernels.engines.numba_engine import simulate
-from quorisk.kernels.engines.tally import named_tally
 from quorisk.sparkjobs import files, folder
-from quorisk.sparkjobs.state import identity
-from quorisk.sparkjobs.sweep import work_of
 from tests.plots.tables import write
+from tests.sparkjobs import small
 from tests.support import SMALL_FILE
 
 pytestmark = [
@@ -56,21 +52,8 @@ def leave(tmp_path, monkeypatch):
 
     def leave(name, *settings):
         experiment = config.load(Path("small.toml"), [setting.removeprefix("--set=") for setting in settings])
-        out, work, seed = tmp_path / name, work_of(experiment), experiment.run.seed
-        jobs = [Job(point, experiment.run.first_run, experiment.run.runs) for point in range(len(experiment.points))]
-        found = zip(experiment.points, simulate(experiment.model, work.points, jobs, seed).tolist(), strict=True)
-        rows = [
-            schema.row(
-                identity(experiment, each),
-                experiment.model,
-                experiment.run.first_run,
-                named_tally(experiment.model, sums),
-                "numba",
-                1.0,
-            )
-            for each, sums in found
-        ]
-        rows = [row | {"stopped": ["runs"], "attempt": 0, "host": ""} for row in rows]
+        out = tmp_path / name
+        rows = [row | {"attempt": 0, "host": ""} for row in small.rows(experiment, "numba", 1.0)]
         out.mkdir()
         files.write_in_folder(out / folder.EXPERIMENT, folder.as_run(experiment).encode())
         folder.append(out / folder.TASKS, rows)

@@ -38,15 +38,10 @@ def p_lost(bookies: int, write_quorum: int, ack_quorum: int, message_loss: float
     return exact(build_experiment(document, "x.toml"), MEMORY_BYTES).data_loss.p
 
 
-@pytest.mark.sampled(3)
-@pytest.mark.parametrize(
-    ("bookies", "write_quorum", "ack_quorum"),
-    [(2, 2, 1), (2, 2, 2), (3, 2, 1), (3, 2, 2), (3, 3, 1), (3, 3, 2), (3, 3, 3)],
-)
-def test_exact_numbers_are_an_oracles_at_rates_thirteen_decades_apart(bookies, write_quorum, ack_quorum):
-    constants = bookkeeper.Constants(
-        bookies, 1, write_quorum, ack_quorum, 1, 1, max_lost=bookies, auto_recovery=True, replacement=True
-    )
+def in_sixty_digits(bookies: int, write_quorum: int, ack_quorum: int) -> tuple[absorbing.Graph, dict[str, Decimal]]:
+    """The states and steps of that entry's life by the literal interpreter, and the rates a second."""
+    sizes = bookies, 1, write_quorum, ack_quorum, 1, 1
+    constants = bookkeeper.Constants(*sizes, max_lost=bookies, auto_recovery=True, replacement=True)
 
     def is_lost(state):
         holds = bookkeeper.invariants(state, constants)
@@ -54,7 +49,16 @@ def test_exact_numbers_are_an_oracles_at_rates_thirteen_decades_apart(bookies, w
 
     start = bookkeeper.initial(constants)
     graph = absorbing.explore(start, lambda state: bookkeeper.instances(state, constants), is_lost)
-    rates = {action: Decimal(RATES[action][1] if action in RATES else 1) for action in bookkeeper.ACTIONS}
+    return graph, {action: Decimal(RATES[action][1] if action in RATES else 1) for action in bookkeeper.ACTIONS}
+
+
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize(
+    ("bookies", "write_quorum", "ack_quorum"),
+    [(2, 2, 1), (2, 2, 2), (3, 2, 1), (3, 2, 2), (3, 3, 1), (3, 3, 2), (3, 3, 3)],
+)
+def test_exact_numbers_are_an_oracles_at_rates_thirteen_decades_apart(bookies, write_quorum, ack_quorum):
+    graph, rates = in_sixty_digits(bookies, write_quorum, ack_quorum)
     for message_loss in ("0", "1e-6", "1e-3"):
         truth = absorbing.p_lost(graph, rates, Decimal(message_loss), Decimal(1) / (7 * 86_400))
         assert p_lost(bookies, write_quorum, ack_quorum, float(message_loss)) == pytest.approx(float(truth), rel=1e-12)

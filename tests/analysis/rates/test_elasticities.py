@@ -13,10 +13,10 @@ from quorisk.kernels.engines.points import Point
 from quorisk.kernels.states.head import Head
 from quorisk.kernels.states.moves import moves_of
 from tests.analysis.exact.chains import BOOKKEEPER, COMPACTION, KAFKA, UNEVEN, named, solved
-from tests.analysis.exact.test_physical import RATES
+from tests.analysis.exact.test_physical import RATES, in_sixty_digits
 from tests.external import tandem, two_copies
 from tests.kernels.engines import herds
-from tests.references import absorbing, bookkeeper
+from tests.references import absorbing
 from tests.support import point_of
 
 MEMORY = 1 << 27
@@ -87,15 +87,7 @@ def test_an_entrys_life_has_the_elasticities_of_an_independent_program():
 @pytest.mark.parametrize(("ack_quorum", "message_loss"), [(1, "1e-3"), (2, "1e-6")])
 def test_elasticities_are_central_differences_of_an_oracle_in_sixty_digits(ack_quorum, message_loss):
     experiment = life(float(message_loss), bookies=2, ack_quorum=ack_quorum)
-    constants = bookkeeper.Constants(2, 1, 2, ack_quorum, 1, 1, max_lost=2, auto_recovery=True, replacement=True)
-
-    def is_lost(state):
-        holds = bookkeeper.invariants(state, constants)
-        return not all(holds[name] for name in bookkeeper.DATA_LOSS)
-
-    start = bookkeeper.initial(constants)
-    graph = absorbing.explore(start, lambda state: bookkeeper.instances(state, constants), is_lost)
-    rates = {action: Decimal(RATES[action][1] if action in RATES else 1) for action in bookkeeper.ACTIONS}
+    graph, rates = in_sixty_digits(2, 2, ack_quorum)
     given = {**rates, "message_loss": Decimal(message_loss), "lifetime": Decimal(1) / (7 * 86_400)}
 
     def log_p(key, step):

@@ -11,7 +11,6 @@ import pytest
 
 from quorisk.kernels.model import leaves
 from quorisk.kernels.ops import bits
-from quorisk.kernels.paths import Path, Step, replay
 from quorisk.kernels.protocols.bookkeeper import MODEL
 from quorisk.kernels.protocols.bookkeeper.adding import select_ensemble, valid_ensembles
 from quorisk.kernels.protocols.bookkeeper.describe import SpecState, spec_state
@@ -27,7 +26,7 @@ from quorisk.kernels.protocols.bookkeeper.layout import (
 from quorisk.kernels.protocols.bookkeeper.stripes import Ensemble, append_fragment, write_sets_by_entry
 from quorisk.kernels.states.search import explore
 from tests.references import bookkeeper as reference
-from tests.support import instances, params_of, random_walks
+from tests.support import instances, params_of, random_walks, states_of
 
 SIZES = ("bookies", "clients", "write_quorum", "ack_quorum", "entries", "inflight")
 EXPOSED = "AllCommittedEntriesReachWriteQuorum"
@@ -308,9 +307,7 @@ def test_an_entry_sent_twice_to_a_bookie_equals_the_reference(semantics):
     """From there on all that bookies and the start of a recovery can do: answered, refused, or one after the other."""
     constants = reference.Constants(2, 2, 1, 1, 2, 2, semantics)
     params = params_of(MODEL, **named(constants[:6]), semantics=semantics)
-    names = [action.name for action in MODEL.actions]
-    steps = tuple(Step(names.index(name), instance, lost) for name, instance, lost in SENT_TWICE)
-    left = replay(MODEL, params, Path(0, steps))[-1:]
+    left = states_of(MODEL, params, *SENT_TWICE)[-1:]
     seen, refused = set(left), set()
     while left:
         state = left.pop()

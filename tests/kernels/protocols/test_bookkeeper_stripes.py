@@ -3,7 +3,6 @@
 import pytest
 
 from quorisk.kernels.ops import bits
-from quorisk.kernels.paths import Path, Step, replay
 from quorisk.kernels.protocols.bookkeeper import MODEL
 from quorisk.kernels.protocols.bookkeeper.adding import select_ensemble
 from quorisk.kernels.protocols.bookkeeper.describe import spec_state
@@ -26,7 +25,7 @@ from tests.kernels.protocols.test_bookkeeper import (
     successors,
 )
 from tests.references import bookkeeper as reference
-from tests.support import params_of, point_of, run
+from tests.support import params_of, point_of, run, states_of
 
 EARLY = {"callbacks_after_unset": False}
 
@@ -122,12 +121,6 @@ def test_enough_are_fenced_if_every_write_set_is_covered(sizes, least):
         assert reference.covered(frozenset(bits(bookies)), literal, constants) == enough
 
 
-def stepped(params, *steps):
-    """The states of the run that makes these steps."""
-    names = [action.name for action in MODEL.actions]
-    return replay(MODEL, params, Path(0, tuple(Step(names.index(name), *rest) for name, *rest in steps)))
-
-
 def confirmed(entry, bookie):
     """The steps in which a bookie, counted from 1, confirms an entry that was sent with LAC 0."""
     return (
@@ -143,7 +136,7 @@ def test_only_entries_of_a_replaced_position_are_sent_again():
         ("client_sends_add_entry_requests", 0, 0b01),
         ("client_sends_add_entry_requests", 0, 0),
     )
-    *_, before, after = stepped(params, *sent, ("client_changes_ensemble", 0, 0))
+    *_, before, after = states_of(MODEL, params, *sent, ("client_changes_ensemble", 0, 0))
     assert spec_state(after, params).meta_fragments[0].ensemble == (3, 1, 2)
     ops = {op.entry.id: op for op in spec_state(after, params).clients[0].pending_add_ops}
     assert (ops[1].ensemble, ops[2].ensemble) == ((0, 1, 2), (3, 1, 2))
@@ -223,12 +216,12 @@ def test_an_entry_is_acknowledged_on_fewer_than_ack_quorum_of_its_recorded_ensem
     """Defect 3: e1, to which position 2 means nothing, calls back itself and e2, which still counts b3."""
     given = {"entries": 3, "inflight": 3, "clients": 1}
     params = params_for(4, 3, 2, 2, **given, **EARLY)
-    *_, before, after = stepped(params, *CALLED_BACK)
+    *_, before, after = states_of(MODEL, params, *CALLED_BACK)
     assert (before.writer.lac, after.writer.lac) == (0, 2)
     assert entry_row(after.meta_write_sets, 2) == mask(2, 4)
     assert entry_row(after.b_entries & after.meta_write_sets, 2) == mask(2)
     assert entry_row(after.writer.pending, 2) == 0  # it is never sent again
-    closed = stepped(params, *CALLED_BACK, ("client_closes_ledger_success", 0, 0))[-1]
+    closed = states_of(MODEL, params, *CALLED_BACK, ("client_closes_ledger_success", 0, 0))[-1]
     broken = {invariant.name for invariant in MODEL.invariants if not invariant.holds(closed, params)}
     assert broken == {"AllCommittedEntriesReachAckQuorum", "AllCommittedEntriesReachWriteQuorum"}
 

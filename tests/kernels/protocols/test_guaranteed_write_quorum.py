@@ -13,9 +13,9 @@ from quorisk.kernels.protocols.bookkeeper.describe import spec_state
 from quorisk.kernels.protocols.bookkeeper.few_copies import GIVES_UP, GUARANTEED, few_copies
 from quorisk.kernels.states.search import explore
 from tests.kernels.protocols.test_bookkeeper import EXPOSED, named
-from tests.kernels.protocols.test_bookkeeper_stripes import confirmed, mask, stepped
+from tests.kernels.protocols.test_bookkeeper_stripes import confirmed, mask
 from tests.kernels.protocols.test_few_copies import values
-from tests.support import instances, params_of
+from tests.support import instances, params_of, states_of
 
 ON = {"guaranteed_write_quorum": True}
 MEMORY = 2 << 30
@@ -43,10 +43,10 @@ def writers_actions(state, params):
 def test_a_writer_closes_its_ledger_once_the_write_quorum_has_all():
     params = params_of(MODEL, **named((4, 1, 3, 2, 1, 1)), **ON)
     steps = (*sent(0b100), *confirmed(1, 1), *confirmed(1, 2))  # acknowledged: b3 is silent
-    *_, state = stepped(params, *steps)
+    *_, state = states_of(MODEL, params, *steps)
     assert (state.writer.lac, writers_actions(state, params)) == (1, {"client_changes_ensemble"})
     steps += (("client_changes_ensemble", 0, 0), ("client_resends_pending_add_op", 0, 0), *confirmed(1, 4))
-    *_, state = stepped(params, *steps)
+    *_, state = states_of(MODEL, params, *steps)
     [fragment] = spec_state(state, params).meta_fragments  # in the place of the first one
     assert fragment.ensemble == frozenset({0, 1, 3})
     assert (state.writer.pending, writers_actions(state, params)) == (0, {"client_closes_ledger_success"})
@@ -55,12 +55,12 @@ def test_a_writer_closes_its_ledger_once_the_write_quorum_has_all():
 def test_a_bookie_that_an_acknowledged_entry_rests_on_is_not_replaced_before_others_have_that():
     params = params_of(MODEL, **named((5, 1, 3, 2, 2, 2)), **ON)
     steps = (*sent(0b100, 0b001), *confirmed(1, 1), *confirmed(1, 2), ("client_changes_ensemble", 0, 0))
-    *_, state = stepped(params, *steps)
+    *_, state = states_of(MODEL, params, *steps)
     assert state.writer.fragments.ensembles & 63 == mask(1, 2, 4)  # b3 alone: b1 timed out with e2 and has e1
     steps += (("client_resends_pending_add_op", 0, 0), ("client_resends_pending_add_op", 6, 0))
-    *_, before, state = stepped(params, *steps, *confirmed(1, 4))
+    *_, before, state = states_of(MODEL, params, *steps, *confirmed(1, 4))
     assert "client_changes_ensemble" not in writers_actions(before, params)
-    *_, state = stepped(params, *steps, *confirmed(1, 4), ("client_changes_ensemble", 0, 0))
+    *_, state = states_of(MODEL, params, *steps, *confirmed(1, 4), ("client_changes_ensemble", 0, 0))
     assert state.writer.fragments.ensembles & 63 == mask(2, 3, 4)
     assert state.meta_fragments.num == 2  # of e2, as the write quorum has e1
 
@@ -68,7 +68,7 @@ def test_a_bookie_that_an_acknowledged_entry_rests_on_is_not_replaced_before_oth
 def test_two_bookies_that_each_miss_what_the_other_has_are_never_replaced():
     """A gap of the proposal: both are pinned. The writer acknowledges, but can neither repair nor close."""
     params = params_of(MODEL, **named((4, 2, 2, 1, 2, 2)), **ON)
-    *_, state = stepped(params, *sent(0b10, 0b01), *confirmed(1, 1), *confirmed(2, 2))
+    *_, state = states_of(MODEL, params, *sent(0b10, 0b01), *confirmed(1, 1), *confirmed(2, 2))
     assert state.writer.lac == 2
     assert {action.name for action, _ in instances(MODEL, state, params)} == {"client_starts_recovery"}
 

@@ -23,7 +23,7 @@ from tests.analysis.exact import chains
 from tests.references import kraft as reference
 from tests.references.kraft import controller as reference_controller
 from tests.references.tlc_rows import TLC
-from tests.support import ROOT, params_of, point_of, values_of
+from tests.support import ROOT, params_of, point_of, states_of, values_of
 
 DATA = ROOT / "tests" / "data"
 ROWS = [row for name in ("kraft", "operations") for row in json.loads((DATA / f"tlc_{name}.json").read_text())]
@@ -298,18 +298,9 @@ def test_a_broker_whose_first_registration_comes_too_late_waits_for_ever():
     """It starts, goes down again and starts anew; the controller takes the first request for the second start's."""
     faults = dict(zip(FAULTS, (1, 1, 0, 0, 0), strict=True))
     params = params_of(MODEL, semantics="specification", **faults)
-    state = MODEL.initial(params, 0)
     first, second = 6 * 0 + 1, 6 * 1 + 1
-    for name, instance in (
-        ("data_loss_shutdown", 6 * 1 + 0),
-        ("broker_start", 1),
-        ("no_data_loss_shutdown", 6 * 1 + 0),
-        ("broker_start", 1),
-        ("receive_broker_reg_request", first),
-    ):
-        action = next(a for a in MODEL.actions if a.name == name)
-        assert action.enabled(state, params)[0] >> instance & 1, name
-        state = action.apply(state, params, instance, 0)
+    down, start, again = ("data_loss_shutdown", 6 * 1 + 0), ("broker_start", 1), ("no_data_loss_shutdown", 6 * 1 + 0)
+    *_, state = states_of(MODEL, params, down, start, again, start, ("receive_broker_reg_request", first))
     names = {action.name: action.enabled(state, params)[0] for action in MODEL.actions}
     assert names["receive_broker_reg_request"] == 0
     assert names["receive_broker_reg_response"] == 0

@@ -14,7 +14,7 @@ from quorisk.kernels.protocols.kraft.outages import cluster_loses_power
 from quorisk.kernels.protocols.kraft.story import tell
 from quorisk.kernels.states.search import explore
 from quorisk.kernels.telling import Note
-from tests.support import params_of, values_of
+from tests.support import params_of, states_of, values_of
 
 MEMORY = 1 << 30
 SIZES = ("brokers", "replication_factor", "min_isr", "init_isr", "values")
@@ -79,12 +79,7 @@ def test_what_was_acknowledged_is_lost_without_a_mechanism(sizes, faults, varian
 
 def after(params, *steps):
     """The state after these actions, each given with an instance."""
-    state = MODEL.initial(params, 0)
-    for name, instance in steps:
-        action = next(a for a in MODEL.actions if a.name == name)
-        assert action.enabled(state, params)[instance // 64] >> instance % 64 & 1, name
-        state = action.apply(state, params, instance, 0)
-    return state
+    return states_of(MODEL, params, *steps)[-1]
 
 
 def enabled(state, params, name):
