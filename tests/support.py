@@ -3,7 +3,7 @@
 import math
 import random
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import pytest
 from quorisk.kernels import paths
 from quorisk.kernels.engines import numba_engine, points, tally
 from quorisk.kernels.engines.job import Job
+from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import Model, loses_messages, with_defaults
 from quorisk.kernels.ops import bits
 from quorisk.kernels.protocols import registry
@@ -127,6 +128,13 @@ def states_of(model: Model, params: Any, *steps: tuple[Any, ...]) -> list[Any]:
     names = [action.name for action in model.actions]
     made = (paths.Step(names.index(name), instance, *(lost or [0])) for name, instance, *lost in steps)
     return paths.replay(model, params, paths.Path(0, tuple(made)))
+
+
+def refusal(function: Callable[..., Any], *given: Any, error: type[Exception] = ConfigError) -> str:
+    """The text of the error that a call raises."""
+    with pytest.raises(error) as raised:
+        function(*given)
+    return str(raised.value)
 
 
 def random_walks(

@@ -13,7 +13,7 @@ from scipy.stats import binom, binomtest
 from quorisk.analysis import bench
 from quorisk.analysis.estimate import estimate
 from quorisk.analysis.estimate.estimate import Exposure, MetFaults
-from quorisk.analysis.experiment.config import ConfigError, build_experiment, load
+from quorisk.analysis.experiment.config import build_experiment, load
 from quorisk.analysis.statistics import sequential
 from quorisk.analysis.statistics.intervals import clopper_pearson
 from quorisk.command import show
@@ -26,7 +26,7 @@ from quorisk.kernels.engines.tally import MOST_HIGH_TICKS, TIME_TICK, ticks
 from quorisk.kernels.model import LOST, OUTCOMES
 from quorisk.kernels.protocols import registry
 from quorisk.say import numbers
-from tests.support import ROOT
+from tests.support import ROOT, refusal
 
 CONFIGS = ROOT / "configs"
 TOPIC = {
@@ -272,9 +272,7 @@ def test_rates_that_a_result_rests_on_are_listed_below_it_only_if_they_are_few(t
 
 def test_an_estimate_is_of_one_point():
     grid = ["grid.keys=[1, 2]", "grid.values=[1]", "grid.max_crashes=[0, 1]"]
-    with pytest.raises(ConfigError) as error:
-        estimate.estimate(build_experiment(TOPIC, "topic", grid), 1)
-    assert str(error.value) == (
+    assert refusal(estimate.estimate, build_experiment(TOPIC, "topic", grid), 1) == (
         "topic: grid.model.keys, grid.model.max_crashes: 4 grid points, but one is needed; "
         "set model.keys and model.max_crashes to pick one, or sweep all with `quorisk run`"
     )
@@ -282,9 +280,7 @@ def test_an_estimate_is_of_one_point():
 
 def test_an_estimate_is_of_one_scenario():
     only = ["write_quorum=2", "ack_quorum=2", "bookies=3"]
-    with pytest.raises(ConfigError) as error:
-        estimate.estimate(load(CONFIGS / "pulsar.toml", only), 1)
-    assert str(error.value).endswith(
+    assert refusal(estimate.estimate, load(CONFIGS / "pulsar.toml", only), 1).endswith(
         "pulsar.toml: scenarios: 3 scenarios, but one is needed; "
         "set scenario=entry or scenario=failover or scenario=power_outage, or sweep all with `quorisk run`"
     )

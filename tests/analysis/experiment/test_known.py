@@ -10,6 +10,7 @@ from quorisk.analysis.experiment.known import say
 from quorisk.analysis.statistics.known import Beta, Gamma, LogitNormal, LogNormal
 from tests.analysis.experiment.files import BOOKKEEPER
 from tests.analysis.experiment.test_scenarios import PROFILE, TWO, write_profile
+from tests.support import refusal
 
 LOST, YEAR_S = "rates.client_starts_recovery", 31_557_600
 KEY = "client_starts_recovery"
@@ -152,9 +153,7 @@ MANY = "value with error_factor; or events with exposure, or low with high, both
     ],
 )
 def test_what_cannot_be_known_is_refused(read, table, said):
-    with pytest.raises(ConfigError) as error:
-        read(rate(table))
-    assert str(error.value).startswith(f"x.toml: {said}")
+    assert refusal(read, rate(table)).startswith(f"x.toml: {said}")
 
 
 @pytest.mark.parametrize(

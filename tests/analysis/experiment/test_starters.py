@@ -11,6 +11,7 @@ from quorisk.analysis.experiment import config, starters
 from quorisk.analysis.experiment.switches import idle
 from quorisk.kernels.cluster.setting import DISTINCT_RACKS, RANDOM, TWO_RACKS
 from quorisk.kernels.errors import ConfigError
+from tests.support import refusal
 
 PER_SECOND = 'a number above 0, and 1e12 at most, such as "1,600" or "1e4"'
 MINE = starters.OperatorAnswers("40", "3", "1,600", "3 days", "E 3, WQ 3, AQ 2")
@@ -186,9 +187,7 @@ def test_so_they_do_in_files_that_are_not_about_a_cluster(path, of_zones, of_bro
     ],
 )
 def test_what_is_wrong_is_refused(changed, said):
-    with pytest.raises(ConfigError) as error:
-        starters.filled_template("bookkeeper", MINE._replace(**changed))
-    assert str(error.value) == said
+    assert refusal(starters.filled_template, "bookkeeper", MINE._replace(**changed)) == said
 
 
 def test_more_in_sync_than_there_are_is_refused():

@@ -18,6 +18,7 @@ from quorisk.analysis.statistics.sequential import (
     looks,
     simultaneous,
 )
+from tests.support import refusal
 
 LEAK = "CompactedLedgerLeak"
 TOPIC = {
@@ -222,9 +223,7 @@ def test_parts_of_an_estimate_add_up_to_the_whole(rule):
     ],
 )
 def test_what_is_no_precision(override, said):
-    with pytest.raises(ConfigError) as error:
-        build_experiment(TOPIC, "topic", [override])
-    assert str(error.value).startswith(f"topic: {said}")
+    assert refusal(build_experiment, TOPIC, "topic", [override]).startswith(f"topic: {said}")
 
 
 def test_what_cannot_stop_early_says_so():
