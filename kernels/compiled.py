@@ -6,7 +6,6 @@ a folder named after a hash of every file in `kernels/`, and in other distributi
 """
 
 import gc
-import hashlib
 import os
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext, suppress
@@ -22,23 +21,11 @@ from numba.core import cgutils
 
 from quorisk.kernels import declared
 from quorisk.kernels.errors import ModelError
-from quorisk.kernels.keeping import cache_folder, kept, locked
+from quorisk.kernels.keeping import kept, locked, source_hash
 from quorisk.kernels.machine_code import INLINED, emits
 from quorisk.kernels.packing import fields_of
 from quorisk.kernels.protocols.registry import foreign, foreign_roots
 from quorisk.kernels.tracing import machine
-
-
-@cache
-def _source_hash(*folders: Path) -> str:
-    digest = hashlib.sha256(numba.__version__.encode())
-    for folder in folders:
-        for path in sorted(folder.rglob("*.py")):
-            digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()[:16]
-
-
-numba.config.CACHE_DIR = str(cache_folder() / _source_hash(Path(__file__).parent))
 
 
 def code_folder(protocol: str) -> Path:
@@ -46,7 +33,7 @@ def code_folder(protocol: str) -> Path:
     have a folder of their own, named by a hash of their sources: after an edit Quorisk's own need not compile again.
     """
     home = Path(numba.config.CACHE_DIR)
-    return home / _source_hash(*foreign_roots()) if protocol in foreign() else home
+    return home / source_hash(*foreign_roots()) if protocol in foreign() else home
 
 
 def _sources(protocol: str) -> str:

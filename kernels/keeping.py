@@ -15,9 +15,11 @@ import secrets
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numba
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 from quorisk.kernels.errors import ConfigError
@@ -168,6 +170,19 @@ class _Cache(FunctionCache):
     def save_overload(self, sig: Any, data: Any) -> None:
         with suppress(OSError):  # a disk that has no room is no reason to stop
             super().save_overload(sig, data)
+
+
+@cache
+def source_hash(*folders: Path) -> str:
+    """Returns a hash of all source files in these folders, and of Numba's version."""
+    digest = hashlib.sha256(numba.__version__.encode())
+    for folder in folders:
+        for path in sorted(folder.rglob("*.py")):
+            digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+numba.config.CACHE_DIR = str(cache_folder() / source_hash(Path(__file__).parent))
 
 
 def is_at_hand(compiled: Any) -> bool:

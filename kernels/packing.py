@@ -87,13 +87,6 @@ class RowLayout(NamedTuple):
         """Words of a row, one at least."""
         return len(self.last)
 
-    def by_source(self) -> np.ndarray:
-        """uint64 by wide word: the mask of its varying bits, the word of a row that has them, and their rotation."""
-        found = np.zeros((len(self.base), 3), np.uint64)
-        word = np.searchsorted(self.last, np.arange(len(self.source), dtype=np.uint64), "right")
-        found[self.source] = np.array([self.vary, word.astype(np.uint64), self.turn]).T
-        return found
-
 
 def narrowest(wide: np.ndarray) -> RowLayout:
     """The layout of a single state: nothing varies."""

@@ -18,20 +18,19 @@ from quorisk.kernels.engines.points import Point
 from quorisk.kernels.keeping import kept
 from quorisk.kernels.model import HORIZON, UNFINISHED, Model
 from quorisk.kernels.states import growth
-from quorisk.kernels.states.by_address import in_memory
-from quorisk.kernels.states.followers import BEYOND, followers, followers_of
+from quorisk.kernels.states.expand import Expander
 from quorisk.kernels.states.odds import odds_of
 from quorisk.kernels.states.store import (
     ENDED,
     FULL,
     MOST_SUCCESSORS,
-    SLICE,
     WIDER,
     Store,
     approach,
     seek,
     settle,
     why_stop,
+    write_row,
 )
 
 MOST_STATES = 2**31 - 2
@@ -78,7 +77,7 @@ def build_chain(model: Model, point: Point, memory_bytes: int, progress: Progres
     store = Store(model, params, memory_bytes, STATE_BYTES)
     if lacking := store.lacks(num_initial):
         raise ChainError(lacking)
-    given = followers_of(model, odds, store.kept)
+    expand = Expander(model, odds)
     states, most = min(len(store.kept.rows), MOST_STATES), memory_bytes // TRANSITION_BYTES
     chain = Chain(  # only what is written takes memory
         initial=np.zeros(states),
@@ -90,7 +89,7 @@ def build_chain(model: Model, point: Point, memory_bytes: int, progress: Progres
         ends=np.empty(states, np.int8),
     )
     latest = np.zeros(len(chain.ends), np.int64)
-    places, count = store.begin()
+    places, count = store.begin(expand.programs)
     np.add.at(chain.initial, places, 1.0 / num_initial)
     status = ENDED if len(places) == num_initial else FULL
     place, transitions, over = 0, 0, False
@@ -100,9 +99,12 @@ def build_chain(model: Model, point: Point, memory_bytes: int, progress: Progres
             by_depth, level_end = [*by_depth, count - level_end], count
             in_all = growth.expected(by_depth)
             _check_room(count, in_all, count * store.state_bytes + transitions * TRANSITION_BYTES, memory_bytes)
-        stop = min(level_end, place + SLICE)
-        status, place, count = _expand(given, store.kept, latest, place, stop, count, chain)
-        status = store.make_room(status, count)
+        here = np.arange(place, min(level_end, place + expand.at_once))
+        batch = expand(store.kept, here)
+        while place <= here[-1] and status != FULL:
+            given = batch, place - int(here[0]), odds.rates[-1], store.kept, latest
+            status, place, count = _expand(*given, place, count, chain)
+            status = store.make_room(status, count)
         transitions = int(chain.first[place])
         over = count * store.state_bytes + transitions * TRANSITION_BYTES > memory_bytes
         if progress:
@@ -150,42 +152,48 @@ def _cut(chain: Chain, states: int) -> Chain:
 
 @kept
 @njit(nogil=True, error_model="numpy")
-def _expand(given, stored, latest, place, last, count, chain):
-    """Adds the transitions of states `place` to last - 1. Returns why it stopped, the next state, the number of states.
+def _expand(batch, i, end_rate, stored, latest, place, count, chain):
+    """Adds the transitions of states from `place` on, whose steps are in a batch, from state i of it on. Returns why it
+    stopped, the next state, the number of states.
 
-    latest[i] - 1 is the last transition into state i so far. A state in which it stops is expanded again later.
+    latest[i] - 1 is the last transition into state i so far. A state in which it stops is taken again later.
     """
-    here, steps, end_rate = in_memory((given, stored)), given.steps, given.odds.rates[-1]
     mixed, end = np.empty(MOST_SUCCESSORS, np.uint64), chain.first[place]
-    while place < last:
+    while i < len(batch.total):
         if count + MOST_SUCCESSORS > len(chain.ends) or end + MOST_SUCCESSORS > len(chain.target):
             return FULL, place, count
         why = why_stop(stored, count)
         if why != ENDED:
             return why, place, count
-        num, total, breaks, ends = followers(given.address, here, place, count, True)
-        if num == BEYOND:
-            return WIDER, place, count
-        chain.broken[place], chain.ends[place] = breaks, ends
+        first_row = batch.first_row[i]
+        num = batch.first_row[i + 1] - first_row
+        for k in range(num):
+            if not write_row(batch.rows[first_row + k], stored, count + k):
+                return WIDER, place, count
+            mixed[k] = seek(stored, count + k)
+        for k in range(num):
+            approach(stored, mixed[k])
+        total, ends = batch.total[i], batch.ends[i]
+        chain.broken[place], chain.ends[place] = batch.breaks[i], ends
         chain.total_rate[place] = total if total > 0.0 else end_rate
-        for i in range(num):
-            mixed[i] = seek(stored, count + i)
-        for i in range(num):
-            approach(stored, mixed[i])
-        row, first_at = end, count
-        for i in range(num):
-            found = settle(stored, first_at + i, mixed[i], count)
+        row, first_at, k = end, count, 0
+        for step in range(batch.first[i], batch.first[i + 1]):
+            if not batch.is_wanted[step]:
+                continue
+            found = settle(stored, first_at + k, mixed[k], count)
+            k += 1
             count += found == count
             if latest[found] <= row:
                 chain.target[end] = found
                 chain.p[end] = 0.0
                 end += 1
                 latest[found] = end
-            chain.p[latest[found] - 1] += steps.p[i]
+            chain.p[latest[found] - 1] += batch.p[step]
         if ends == UNFINISHED and end_rate > 0.0:
             chain.target[end] = NOWHERE
             chain.p[end] = end_rate / total
             end += 1
         place += 1
+        i += 1
         chain.first[place] = end
     return ENDED, place, count

@@ -11,9 +11,7 @@ from quorisk.kernels.engines.starts import starts
 from quorisk.kernels.keeping import kept
 from quorisk.kernels.packing import RowLayout, spread, unpacked
 from quorisk.kernels.states import margins
-from quorisk.kernels.states.by_address import in_memory
-from quorisk.kernels.states.functions import compiled_for
-from quorisk.kernels.states.head import Head, SolvedHead
+from quorisk.kernels.states.head import NEVER, Head, SolvedHead
 from quorisk.kernels.states.store import (
     ENDED,
     FULL,
@@ -29,7 +27,6 @@ from quorisk.kernels.states.store import (
     why_stop,
     write_row,
 )
-from quorisk.kernels.states.successors import ANY_COST, successors
 
 
 class Exits(NamedTuple):
@@ -76,14 +73,18 @@ def exits_of(head: Head, solved: SolvedHead, memory_bytes: int) -> Exits:
     order = np.argsort(-solved.bounds, kind="stable")[: np.count_nonzero(solved.bounds)]
     i, count, status = 0, 0, ENDED
     while i < len(order) and status != FULL:
-        status, i, count = _leave(
-            head.successors, head.kept, head.arrays, solved.flows, order, i, store.kept, flows, count
-        )
-        status = store.make_room(status, count)
+        here, done = order[i : i + head.expand.at_once], 0
+        due = head.arrays.due[here].astype(np.int64) - head.arrays.cost[here]
+        batch = head.expand(head.kept, here, False, np.where(due > 0, due, NEVER))
+        while done < len(here) and status != FULL:
+            given = batch, here, done, due, head.kept, head.arrays.leaves, solved.flows, store.kept, flows
+            status, done, count = _leave(*given, count)
+            status = store.make_room(status, count)
+        i += done
     left_out, flows = math.fsum(solved.bounds[order[i:]]), flows[:count]
     hurry = head.margin if solved.is_far else None
     if hurry:
-        compiled_for(head.model, margins.chances)(head.odds.params, hurry.p, store.kept, flows)
+        flows *= hurry.p ** margins.needed(head.expand.programs, store.kept, np.arange(count))
     order = np.argsort(-flows, kind="stable")
     found = Exits(store.kept.rows[order], store.kept.layout, flows[order], left_out)
     return found._replace(places=hurry.most, p=hurry.p) if hurry else found
@@ -91,21 +92,20 @@ def exits_of(head: Head, solved: SolvedHead, memory_bytes: int) -> Exits:
 
 @kept
 @njit(nogil=True, error_model="numpy")
-def _leave(given, stored, arrays, flows, order, i, exits, exit_flows, count):
-    """Adds the exits of states order[i] and on. Returns why it stopped, the next i, the number of exits.
+def _leave(batch, places, i, due, stored, leaves, flows, exits, exit_flows, count):
+    """Adds the exits of the states at places[i] and on, whose steps are in a batch. Returns why it stopped, the next i,
+    and the number of exits.
 
-    A state with no path followed yet is an exit itself. A state in which it stops is taken again later: exits are
-    kept, and flows added to, only once the rows of all exits of a state are written.
+    A state with no path followed yet is an exit itself: its `due` is 0. A state in which it stops is taken again later:
+    exits are kept, and flows added to, only once the rows of all exits of a state are written.
     """
     mixed = np.empty(MOST_SUCCESSORS, np.uint64)
-    steps, rows, here = given.steps, given.rows, in_memory((given, stored))
-    while i < len(order):
-        place = order[i]
+    while i < len(places):
+        place = places[i]
         why = why_stop(exits, count)
         if why != ENDED:
             return why, i, count
-        due = arrays.due[place] - arrays.cost[place]
-        if due == 0:
+        if due[i] == 0:
             fetch_state(stored, place)
             found = keep_row(stored.here, exits, count)
             if found == NO_ROW:
@@ -114,22 +114,20 @@ def _leave(given, stored, arrays, flows, order, i, exits, exit_flows, count):
             count += found == count
             i += 1
             continue
-        num, _, _, _ = successors(given.address, here, place, False, due, ANY_COST)
-        share = flows[place] / arrays.leaves[place]
-        leaving = 0
+        share, first_row = flows[place] / leaves[place], batch.first_row[i]
+        num = batch.first_row[i + 1] - first_row
         for k in range(num):
-            if steps.p[k] > 0.0 and steps.cost[k] >= due:
-                if not write_row(rows[leaving], exits, count + leaving):
-                    return WIDER, i, count
-                mixed[leaving] = seek(exits, count + leaving)
-                steps.p[leaving] = steps.p[k]
-                leaving += 1
-        for k in range(leaving):
+            if not write_row(batch.rows[first_row + k], exits, count + k):
+                return WIDER, i, count
+            mixed[k] = seek(exits, count + k)
+        for k in range(num):
             approach(exits, mixed[k])
-        first_at = count
-        for k in range(leaving):
-            found = settle(exits, first_at + k, mixed[k], count)
-            count += found == count
-            exit_flows[found] += share * steps.p[k]
+        k, first_at = 0, count
+        for step in range(batch.first[i], batch.first[i + 1]):
+            if batch.is_wanted[step]:
+                found = settle(exits, first_at + k, mixed[k], count)
+                count += found == count
+                exit_flows[found] += share * batch.p[step]
+                k += 1
         i += 1
     return ENDED, i, count

@@ -23,8 +23,8 @@ from quorisk.kernels.engines.points import Point
 from quorisk.kernels.keeping import kept
 from quorisk.kernels.model import HORIZON, LOST, UNFINISHED, Model
 from quorisk.kernels.states import absorption, margins
-from quorisk.kernels.states.by_address import in_memory
 from quorisk.kernels.states.chain import Chain
+from quorisk.kernels.states.expand import Expander
 from quorisk.kernels.states.odds import odds_of
 from quorisk.kernels.states.store import (
     ENDED,
@@ -38,7 +38,6 @@ from quorisk.kernels.states.store import (
     keep_row,
     why_stop,
 )
-from quorisk.kernels.states.successors import successors, successors_of, unlinked
 
 STATE_BYTES, TRANSITION_BYTES = 116, 28
 """Bytes by state and by transition of the arrays here and of solving them; the states themselves come on top."""
@@ -109,13 +108,13 @@ class Head:
         if self.margin:
             self.odds = self.margin.ahead(self.odds)
         self._store = Store(model, self.odds.params, memory_bytes, STATE_BYTES)
-        self.successors = successors_of(model, self.odds, self._store.kept)
+        self.expand = Expander(model, self.odds, lumps=True)
         self.arrays = _empty(len(self._store.kept.rows), memory_bytes // TRANSITION_BYTES)
         self.transitions, self.stopped_by = 0, ""
         """Number of transitions, those between the same two states in different levels counted separately; and the
         reason why it grows no further, as in `SolvedHead`."""
         choices = model.initial_choices(self.odds.params)
-        places, self.num_states = self._store.begin()
+        places, self.num_states = self._store.begin(self.expand.programs)
         if len(places) < choices:
             raise MemoryError("the initial states do not fit")
         np.add.at(self.arrays.initial, places, 1.0 / choices)
@@ -162,9 +161,7 @@ class Head:
         place, status, stopped_by = 0, ENDED, STOPPED_BY_MEMORY
         while place < self.num_states and status != FULL:
             stop = min(self.num_states, place + SLICE)
-            given = self.successors, level, self.kept, self.arrays, place, stop
-            status, place, self.num_states, self.transitions = _expand(*given, self.num_states, self.transitions)
-            status = self._store.make_room(status, self.num_states)
+            status, place = self._follow(level, place, stop)
             if self.num_bytes <= self._memory_bytes and self.transitions > most_transitions:
                 stopped_by = STOPPED_BY_SIZE
             if self.num_bytes > self._memory_bytes or self.transitions > most_transitions:
@@ -174,6 +171,21 @@ class Head:
         self.stopped_by = stopped_by if status == FULL and self.next_cost != NEVER else ""
         self.cost = level - 1 if self.is_full else level
         return not self.is_full
+
+    def _follow(self, level: int, place: int, stop: int) -> tuple[int, int]:
+        """Follows the paths of this cost from states `place` to stop - 1. Returns ENDED or FULL, and the next state."""
+        arrays, status = self.arrays, ENDED
+        places = place + np.flatnonzero(arrays.due[place:stop] == level)
+        while len(places) and status != FULL:
+            here = places[: self.expand.at_once]
+            cost = level - arrays.cost[here].astype(np.int64)
+            batch, done = self.expand(self.kept, here, cost == 0, cost, cost), 0
+            while done < len(here) and status != FULL:
+                given = batch, here, done, level, self.odds.rates[-1], self.kept, arrays
+                status, done, self.num_states, self.transitions = _expand(*given, self.num_states, self.transitions)
+                status = self._store.make_room(status, self.num_states)
+            places = places[done:]
+        return status, stop if not len(places) else int(places[0])
 
     def solve(self, wholly: bool = True) -> SolvedHead | None:
         """Solves the head as it is; returns None if runs move to and fro among more states than elimination can take.
@@ -207,7 +219,7 @@ class Head:
     def _bounds(self, flows: np.ndarray) -> np.ndarray:
         if self.margin is None:
             return flows
-        return margins.bounds(self.model, self.margin, self.odds, self.kept, self.arrays, flows)
+        return margins.bounds(self.margin, self.expand, self.kept, self.arrays, flows)
 
     def _broken(
         self, invariant: int, chain: Chain, parts: absorption.Components, visits: np.ndarray
@@ -225,7 +237,8 @@ def compile_common(model: Model, point: Point) -> None:
     absorption.visits(chain, absorption.components(chain))
     store = Store(model, odds.params, _ROOM, STATE_BYTES)
     store.make_room(WIDER, 0)
-    _expand(unlinked(model, odds, store.kept), 0, store.kept, arrays, 0, 0, 0, 0)
+    nowhere = np.empty(0, np.int64)
+    _expand(Expander(model, odds, lumps=True)(store.kept, nowhere), nowhere, 0, 0, 1.0, store.kept, arrays, 0, 0)
 
 
 def _chain(arrays: HeadArrays, count: int, transitions: int) -> Chain:
@@ -291,35 +304,31 @@ def _by_source(source, target, p, expires, leaves):
 
 @kept
 @njit(nogil=True, error_model="numpy")
-def _expand(given, level, stored, arrays, place, stop, count, end):
-    """Follows the paths of cost `level` from states `place` to stop - 1. Returns why it stopped, the next state, and
-    the numbers of states and transitions. A state in which it stops is expanded again later.
+def _expand(batch, places, i, level, end_rate, stored, arrays, count, end):
+    """Follows the paths of cost `level` from the states at places[i] and on, whose steps are in a batch. Returns why it
+    stopped, the next i, and the numbers of states and transitions. A state in which it stops is taken again later.
     """
-    steps, rows, end_rate, here = given.steps, given.rows, given.odds.rates[-1], in_memory((given, stored))
-    while place < stop:
-        if arrays.due[place] != level:
-            place += 1
-            continue
+    while i < len(places):
+        place = places[i]
         why = FULL if end + MOST_SUCCESSORS > len(arrays.p) else why_stop(stored, count)
         if why != ENDED:
-            return why, place, count, end
-        cost = arrays.cost[place]
-        num, total, breaks, ends = successors(given.address, here, place, level == cost, level - cost, level - cost)
+            return why, i, count, end
+        cost, total = arrays.cost[place], batch.total[i]
         if level == cost:
-            arrays.broken[place], arrays.ends[place] = breaks, ends
-        row, out, due, at = end, 0.0, NEVER, 0
-        for i in range(num):
-            p, step_cost = steps.p[i], cost + steps.cost[i]
+            arrays.broken[place], arrays.ends[place] = batch.breaks[i], batch.ends[i]
+        row, out, due, at = end, 0.0, NEVER, batch.first_row[i]
+        for step in range(batch.first[i], batch.first[i + 1]):
+            p, step_cost = batch.p[step], cost + batch.cost[step]
             if p > 0.0 and step_cost > level:
                 out += p
                 due = min(due, step_cost)
-            elif p > 0.0 and step_cost == level:
-                found = keep_row(rows[at], stored, count)
+            elif batch.is_wanted[step]:
+                found = keep_row(batch.rows[at], stored, count)
                 at += 1
                 if found == NO_ROW:
                     for begun in range(row, end):
                         arrays.latest[arrays.target[begun]] = 0
-                    return WIDER, place, count, row
+                    return WIDER, i, count, row
                 if found == count:
                     arrays.cost[found] = arrays.due[found] = level
                     arrays.leaves[found] = 1.0
@@ -336,5 +345,5 @@ def _expand(given, level, stored, arrays, place, stop, count, end):
             arrays.expires[place] = end_rate / total
         arrays.leaves[place] = out
         arrays.due[place] = due
-        place += 1
-    return ENDED, place, count, end
+        i += 1
+    return ENDED, i, count, end

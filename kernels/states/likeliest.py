@@ -17,7 +17,7 @@ from quorisk.kernels.model import Model
 from quorisk.kernels.paths import Path, Step
 from quorisk.kernels.states.head import Head
 from quorisk.kernels.states.moves import Moves
-from quorisk.kernels.states.representatives import room_for, stand_in_function
+from quorisk.kernels.states.representatives import representative
 
 
 class Likeliest(NamedTuple):
@@ -35,7 +35,6 @@ def likeliest(head: Head, moves: Moves) -> Likeliest | None:
         return None
     states, p = found
     model, odds, number = head.model, head.odds, moves.chain.first
-    stand_in, room = stand_in_function(model), np.empty(room_for(model), np.int64)
     choices = range(model.initial_choices(odds.params))
     first = head.state(states[0])
     choice = next(choice for choice in choices if model.initial(odds.params, choice) == first)
@@ -47,7 +46,7 @@ def likeliest(head: Head, moves: Moves) -> Likeliest | None:
         wanted = head.state(after)
         for step in _steps(model, here, odds.params, int(moves.action[taken]), int(moves.lost[taken])):
             there = paths.after(model, here, odds.params, step)
-            if stand_in(there, odds.params, odds.alike, room) == wanted:
+            if representative(head.expand.programs, there, odds.alike) == wanted:
                 here = there
                 steps.append(step)
                 break

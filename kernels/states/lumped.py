@@ -14,15 +14,14 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from quorisk.kernels import declared, paths
 from quorisk.kernels.engines.points import Point
 from quorisk.kernels.errors import ModelError
 from quorisk.kernels.model import EVERYTHING, Model, data_loss_mask
 from quorisk.kernels.paths import Step
 from quorisk.kernels.states.odds import Odds, odds_of
-from quorisk.kernels.states.representatives import room_for, stand_in_function
+from quorisk.kernels.states.programs import Programs
+from quorisk.kernels.states.representatives import representative
 
 STATES = 160
 """Number of states that are compared with their representatives."""
@@ -48,10 +47,11 @@ def check_stand_ins(model: Model, point: Point, num_steps: int = STEPS, num_stat
     """
     if model.forget is None and model.alike is None:
         return 0
-    odds, standing, room = odds_of(model, point), stand_in_function(model), np.empty(room_for(model), np.int64)
+    odds = odds_of(model, point)
+    programs = Programs(model, odds.params)
 
     def stand_in(state: Any) -> Any:
-        return standing(state, odds.params, odds.alike, room)
+        return representative(programs, state, odds.alike)
 
     steps = islice(declared.walks(model, odds.params, num_steps, seed=1), num_steps)
     states = list(dict.fromkeys(step.after for step in steps))

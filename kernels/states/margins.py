@@ -12,11 +12,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from quorisk.kernels import declared
-from quorisk.kernels.compiled import LATE, refusal
+from quorisk.kernels.errors import ModelError
 from quorisk.kernels.model import Model
-from quorisk.kernels.states.functions import compiled_for
+from quorisk.kernels.states.expand import Expander
 from quorisk.kernels.states.odds import Odds
-from quorisk.kernels.states.store import Kept
+from quorisk.kernels.states.programs import Programs
+from quorisk.kernels.states.store import Kept, wide_rows
+
+_AT_ONCE = 1 << 12
+"""Number of states that programs compute on together."""
 
 
 class KnownMargin(NamedTuple):
@@ -47,43 +51,31 @@ def margin_at(model: Model, odds: Odds) -> KnownMargin | None:
     return KnownMargin(fault, most, together / (together + odds.rates[-1]) if together > 0.0 else 0.0)
 
 
-def bounds(model: Model, margin: KnownMargin, odds: Odds, kept: Kept, arrays: Any, flows: np.ndarray) -> np.ndarray:
+def needed(programs: Programs, stored: Kept, places: np.ndarray) -> np.ndarray:
+    """int64 by state, the number of faults that still have to come before a loss, at least."""
+    parts = [places[i : i + _AT_ONCE] for i in range(0, len(places), _AT_ONCE)]
+    return np.concatenate([places[:0], *(programs.needed(wide_rows(stored, part)) for part in parts)])
+
+
+def bounds(margin: KnownMargin, expand: Expander, stored: Kept, arrays: Any, flows: np.ndarray) -> np.ndarray:
     """Bounds the losses among runs that leave a head with these flows; float64 by state. `arrays` are the head's.
 
+    A step of another action leads to a state that needs no fewer faults, and a fault to one that needs one fewer.
     Raises ModelError where a state contradicts the margin.
     """
     found = np.zeros(len(flows))
-    too_many = declared.unfit(model.name, "margin", "more instances of its fault are enabled than it says")
-    compiled_for(model, _bounds, refuse=refusal(too_many))(
-        odds, *margin, kept, arrays.cost, arrays.due, arrays.leaves, flows, found
-    )
+    (places,) = np.nonzero(flows)
+    chance = margin.p ** needed(expand.programs, stored, places)
+    found[places] = flows[places] * chance
+    room = arrays.due[places] - arrays.cost[places]
+    for begin in range(0, len(places), _AT_ONCE):
+        part = slice(begin, begin + _AT_ONCE)
+        num, share, cost = expand.enabled(stored, places[part], margin.fault)
+        if num.max(initial=0) > margin.most:
+            too_many = "more instances of its fault are enabled than it says"
+            raise ModelError(declared.unfit(expand.programs.model.name, "margin", too_many))
+        here, is_followed = places[part], room[part] > cost
+        if margin.p > 0.0:
+            more = flows[here] / arrays.leaves[here] * share * chance[part] / margin.p
+            found[here] += np.where((room[part] > 0) & ~is_followed, more, 0.0)
     return found
-
-
-# Templates, with names that are bound by `compiled_for`
-
-cost = enabled = guards = needed = num_of = num_words = refuse = state = LATE
-
-
-def chances(params, p, kept, flows):
-    """Multiplies the flow to each state by an upper bound on the probability of the faults that are needed there."""
-    for place in range(len(flows)):
-        flows[place] *= p ** needed(state(kept, place), params)
-
-
-def _bounds(odds, fault, most, p, kept, costs, due, leaves, flows, found):
-    """A step of another action leads to a state that needs no fewer faults, and a fault to one that needs one fewer."""
-    masks = np.empty(num_words, np.int64)
-    for place in range(len(flows)):
-        if flows[place] == 0.0:
-            continue
-        before = state(kept, place)
-        chance = p ** needed(before, odds.params)
-        found[place] = flows[place] * chance
-        guards(before, odds.params, masks)
-        num = num_of(masks, fault)
-        refuse(num > most)
-        total, top = enabled(masks, odds)
-        is_followed = due[place] > costs[place] + cost(odds, top, fault, 0)
-        if p > 0.0 and due[place] > costs[place] and not is_followed:
-            found[place] += flows[place] / leaves[place] * num * odds.rates[fault] / total * chance / p

@@ -19,12 +19,10 @@ from quorisk.kernels.model import LOST, UNFINISHED, Model
 from quorisk.kernels.ops import popcount
 from quorisk.kernels.states import absorption
 from quorisk.kernels.states.absorption import Components
-from quorisk.kernels.states.by_address import in_memory
 from quorisk.kernels.states.chain import Chain
-from quorisk.kernels.states.head import Head, with_ends
+from quorisk.kernels.states.head import NEVER, Head, with_ends
 from quorisk.kernels.states.odds import Odds, odds_of
 from quorisk.kernels.states.store import ENDED, FULL, MOST_SUCCESSORS, keep_row
-from quorisk.kernels.states.successors import ANY_COST, successors
 
 MOVE_BYTES = 32
 """Bytes of a move, its share of the memory for solving included."""
@@ -70,15 +68,20 @@ def moves_of(head: Head, num_states: int, progress: Callable[[int, int], None] |
     steps are listed, and with that of all."""
     first, room = np.zeros(num_states + 3, np.int64), 2 * head.transitions + 2 * MOST_SUCCESSORS
     columns = [np.empty(room, kind) for kind in (np.int32, np.float64, np.int16, np.int8, np.int8)]
-    place, end, status = 0, 0, ENDED
+    place, end = 0, 0
     while place < num_states:
         if progress:
             progress(place, num_states)
-        given = head.successors, head.kept, head.arrays, first, *columns
-        until = min(place + _STATES_AT_ONCE, num_states)
-        status, place, end = _list_moves(*given, place, until, num_states, end)
-        if status == FULL:
-            columns = [np.concatenate([each[:end], np.empty_like(each)]) for each in columns]
+        here = np.arange(place, min(place + head.expand.at_once, num_states))
+        due = head.arrays.due[here].astype(np.int64) - head.arrays.cost[here]
+        goes_on = (head.arrays.ends[here] == UNFINISHED) & (due > 0)
+        batch, done, status = head.expand(head.kept, here, False, high=np.where(goes_on, due, NEVER) - 1), 0, FULL
+        while status == FULL:
+            given = batch, due, goes_on, head.odds.rates, head.kept, head.arrays, first, *columns
+            status, done, end = _list_moves(*given, place, done, num_states, end)
+            if status == FULL:
+                columns = [np.concatenate([each[:end], np.empty_like(each)]) for each in columns]
+        place += len(here)
     first[num_states + 1 :] = end
     target, p, action, size, lost = (each[:end].copy() for each in columns)
     chain = with_ends(head.arrays, num_states, first, target, p)
@@ -110,35 +113,32 @@ def lost_and_left(moves: Moves, chain: Chain) -> tuple[float, float]:
 
 @kept
 @njit(nogil=True, error_model="numpy")
-def _list_moves(given, stored, arrays, first, target, p, action, size, lost, place, until, num_states, end):
-    """Writes the moves of states `place` to `until`. Returns why it stopped, the next state, and the number of moves.
+def _list_moves(batch, due, goes_on, rates, stored, arrays, first, target, p, action, size, lost, place, i, num, end):
+    """Writes the moves of states from place + i on, whose steps are in a batch. Returns why it stopped, the next i, and
+    the number of moves.
 
-    A state with no path followed yet has none: a run that comes to it is outside.
+    A state with no path followed yet has none: a run that comes to it is outside, which has the number `num` + 1.
     """
-    steps, rows, rates, here = given.steps, given.rows, given.odds.rates, in_memory((given, stored))
-    outside = num_states + 1
-    while place < until:
+    while i < len(due):
         if end + MOST_SUCCESSORS + 1 > len(p):
-            return FULL, place, end
-        first[place] = end
-        due = arrays.due[place] - arrays.cost[place]
-        if arrays.ends[place] == UNFINISHED and due > 0:
-            num, total, _, _ = successors(given.address, here, place, False, -ANY_COST, due - 1)
-            at = 0
-            for i in range(num):
-                if steps.p[i] > 0.0:
-                    to = outside
-                    if steps.cost[i] < due:
-                        found = keep_row(rows[at], stored, num_states)
+            return FULL, i, end
+        first[place + i] = end
+        if goes_on[i]:
+            at = batch.first_row[i]
+            for step in range(batch.first[i], batch.first[i + 1]):
+                if batch.p[step] > 0.0:
+                    to = num + 1
+                    if batch.is_wanted[step]:
+                        found = keep_row(batch.rows[at], stored, num)
                         at += 1
-                        to = found if arrays.due[found] > arrays.cost[found] else outside
-                    target[end], p[end], action[end] = to, steps.p[i], steps.action[i]
-                    size[end], lost[end] = steps.size[i], popcount(steps.lost[i])
+                        to = found if arrays.due[found] > arrays.cost[found] else num + 1
+                    target[end], p[end], action[end] = to, batch.p[step], batch.action[step]
+                    size[end], lost[end] = batch.size[step], popcount(batch.lost[step])
                     end += 1
-            if total > 0.0 and rates[-1] > 0.0:
-                target[end], p[end], action[end] = num_states, rates[-1] / total, len(rates) - 1
+            if batch.total[i] > 0.0 and rates[-1] > 0.0:
+                target[end], p[end], action[end] = num, rates[-1] / batch.total[i], len(rates) - 1
                 size[end] = lost[end] = 0
                 end += 1
-        place += 1
-    first[place] = end
-    return ENDED, place, end
+        i += 1
+    first[place + i] = end
+    return ENDED, i, end

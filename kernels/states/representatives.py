@@ -9,124 +9,86 @@ the same. Things are ordered by a hash of their bits. If two of them had the sam
 more states, and no other answers.
 """
 
-from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from llvmlite import ir
-from numba import types
+from numba import njit
 
-from quorisk.kernels.compiled import LATE, bind, element, leaf_paths, load_words, store_words
-from quorisk.kernels.machine_code import emits
-from quorisk.kernels.model import Model, leaves, smallest_params
-from quorisk.kernels.stepper import stepper
-from quorisk.kernels.tracing.machine import I64, constant, lanes_of, splat
+from quorisk.kernels.keeping import kept
+from quorisk.kernels.model import Model, leaves
+from quorisk.kernels.packing import fields_of, unpacked, wide_row
+from quorisk.kernels.states.programs import Programs
 
-_FACTOR, _TURN = 0x9E3779B97F4A7C1, 29
+_FACTOR, _TURN = np.int64(0x9E3779B97F4A7C1), 29
 """Constants of the hash: an odd factor with high and low bits, and the shift that moves high bits down."""
 
 
-@cache
-def representative_function(model: Model) -> Any:
-    """Compiles `representative(state, params, number, room)`: the representative of this state.
+class _Fields(NamedTuple):
+    """Fields of a wide row that are about things, int64 by field."""
 
-    The first `number` of its things are alike; `room` is an int64 array of size `room_for(model)`.
-    """
-    forget = stepper(model).forget
-    if model.alike is None or model.alike.most < 2:
-        return bind(_without_things, model.name, forget=forget)
-    widths, bits, most = leaves(model.widths), leaves(model.alike.bits), model.alike.most
-    first = [
-        sum((1 << b) - 1 << at for at in range(0, width, b * most)) if b else 0
-        for b, width in zip(bits, widths, strict=True)
-    ]
-    about = [i for i, each in enumerate(bits) if each]
-    return bind(
-        _representative,
-        model.name,
-        forget=forget,
-        hash_things=_hashing(most, list(zip(bits, first, strict=True))),
-        like=model.initial(smallest_params(model), 0),
-        num_leaves=len(bits),
-        most=most,
-        about=np.array(about, np.int64),
-        bits=np.array([bits[i] for i in about], np.int64),
-        first=np.array([first[i] for i in about], np.int64),
-    )
-
-
-def _hashing(most: int, fields: Sequence[tuple[int, int]]) -> Any:
-    """Makes compiled code's `hash_things(state, hashes)`: writes the hash of each thing, all computed in one register.
-
-    `fields` are, by integer of a state, the number of bits that it has for each thing, and the mask of the first one's.
-    """
-    kind = lanes_of(I64, most)
-
-    @emits(lambda state, hashes: types.void(state, hashes))
-    def hash_things(context, builder, call, args):
-        found = constant(kind, 0)
-        for (each, first), path in zip(fields, leaf_paths(call.args[0]), strict=True):
-            if each:
-                whole = splat(builder, builder.extract_value(args[0], path), most)
-                mine = builder.lshr(whole, kind([each * thing for thing in range(most)]))
-                found = builder.xor(found, builder.and_(mine, constant(kind, first)))
-                found = builder.mul(found, constant(kind, _FACTOR))
-                found = builder.xor(found, builder.ashr(found, constant(kind, _TURN)))
-        place = element(context, builder, call.args[1], args[1], constant(I64, 0))
-        builder.store(found, builder.bitcast(place, ir.PointerType(kind)), align=8)
-        return context.get_dummy_value()
-
-    return hash_things
+    word: np.ndarray
+    shift: np.ndarray
+    whole: np.ndarray
+    """Mask of the field's bits, shifted to the lowest."""
+    bits: np.ndarray
+    """Number of bits for each thing."""
+    first: np.ndarray
+    """Mask of those of the first thing."""
 
 
 @cache
-def stand_in_function(model: Model) -> Any:
-    """Compiles `representative` for Python to call."""
-    return bind(_stand_in, model.name, kept_for=model.name, representative=representative_function(model))
+def _fields(model: Model) -> _Fields:
+    found = []
+    if model.alike:
+        for (word, shift, width), bits in zip(fields_of(model.widths), leaves(model.alike.bits), strict=True):
+            if bits:
+                first = sum((1 << bits) - 1 << at for at in range(0, width, bits * model.alike.most))
+                found.append((word, shift, (1 << width) - 1, bits, first))
+    return _Fields(*np.array(found, np.int64).reshape(-1, 5).T.copy())
 
 
-def room_for(model: Model) -> int:
-    """The size of `representative`'s room: the state's integers, and by thing its hash and its place."""
-    return len(leaves(model.widths)) + 2 * model.alike.most if model.alike else 0
+def stand_in(model: Model, rows: np.ndarray, number: int) -> None:
+    """Puts the first `number` things of each state, which are alike, in order. `rows` are wide rows, by state."""
+    if model.alike and number >= 2:
+        _put_in_order(rows.view(np.int64), number, model.alike.most, _fields(model))
 
 
-# Templates, with the names that are bound above
-
-about = bits = first = forget = hash_things = like = most = num_leaves = representative = LATE
-
-
-def _stand_in(state, params, number, room):
-    return representative(state, params, number, room)
-
-
-def _without_things(state, params, number, room):
-    return forget(state, params)
+def representative(programs: Programs, state: Any, number: int) -> Any:
+    """The representative of a state, for plain Python."""
+    model = programs.model
+    row = wide_row(state, model.widths)[None]
+    if model.forget:
+        row = programs.forgotten(row.view(np.int64)).view(np.uint64).copy()
+    stand_in(model, row, number)
+    return unpacked(row[0], model.widths)
 
 
-def _representative(state, params, number, room):
-    state = forget(state, params)
-    if number < 2:
-        return state
-    hashes, order = room[num_leaves : num_leaves + most], room[num_leaves + most :]
-    hash_things(state, hashes)
-    for thing in range(most):
-        order[thing] = thing
-    stays = True
-    for thing in range(1, number):
-        found, place = hashes[thing], thing
-        while place > 0 and hashes[place - 1] > found:
-            hashes[place], order[place] = hashes[place - 1], order[place - 1]
-            place -= 1
-            stays = False
-        hashes[place], order[place] = found, thing
-    if stays:
-        return state
-    store_words(state, room)
-    for i in range(len(about)):
-        before, after = room[about[i]], 0
-        if before != 0:  # most are 0, and moving bits takes long
-            for place in range(most):
-                after |= (before >> bits[i] * order[place] & first[i]) << bits[i] * place
-            room[about[i]] = after
-    return load_words(like, room)
+@kept
+@njit(nogil=True, error_model="numpy")
+def _put_in_order(rows, number, most, fields):
+    hashes, order = np.empty(number, np.int64), np.arange(most)
+    for at in range(len(rows)):
+        row, stays = rows[at], True
+        for thing in range(number):
+            found = np.int64(0)
+            for i in range(len(fields.word)):
+                found ^= row[fields.word[i]] >> fields.shift[i] + fields.bits[i] * thing & fields.first[i]
+                found *= _FACTOR
+                found ^= found >> _TURN
+            place = thing
+            while place > 0 and hashes[place - 1] > found:
+                hashes[place], order[place] = hashes[place - 1], order[place - 1]
+                place -= 1
+                stays = False
+            hashes[place], order[place] = found, thing
+        if stays:
+            continue
+        for i in range(len(fields.word)):
+            before = row[fields.word[i]] >> fields.shift[i] & fields.whole[i]
+            if before != 0:  # most are 0, and moving bits takes long
+                after = np.int64(0)
+                for place in range(most):
+                    its_bits = before >> fields.bits[i] * order[place] & fields.first[i]
+                    after |= its_bits << fields.bits[i] * place
+                row[fields.word[i]] ^= (before ^ after) << fields.shift[i]

@@ -9,29 +9,31 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from quorisk.kernels.compiled import LATE
 from quorisk.kernels.keeping import kept
 from quorisk.kernels.model import Model
-from quorisk.kernels.ops import lowest_bit
-from quorisk.kernels.states.by_address import in_memory
-from quorisk.kernels.states.followers import BEYOND, followers, followers_of
-from quorisk.kernels.states.functions import compiled_for
+from quorisk.kernels.ops import bits
+from quorisk.kernels.states.expand import Expander
 from quorisk.kernels.states.odds import no_odds
+from quorisk.kernels.states.programs import Programs
 from quorisk.kernels.states.store import (
     ENDED,
     FULL,
     MOST_SUCCESSORS,
-    SLICE,
     WIDER,
+    Kept,
     Store,
     approach,
     seek,
     settle,
     why_stop,
+    wide_rows,
+    write_row,
 )
 
 _MANY = 64
 """Number of successors that are collected before they are settled."""
+_LOOKED_AT = 1 << 12
+"""Number of new states of which it is noted together what they break."""
 Progress = Callable[[int, int], None]
 
 
@@ -108,7 +110,6 @@ def visit(
 
     If `wanted` is empty, no breach ends the search. Raises SearchError.
     """
-    note = compiled_for(model, _note)
     num_initial = model.initial_choices(params)
     store = Store(model, params, memory_bytes, 8 if wanted else 0)
     if lacking := store.lacks(num_initial):
@@ -116,20 +117,22 @@ def visit(
     parents = np.empty(len(store.kept.rows) if wanted else 0, np.int64)
     counts = np.zeros(len(model.actions), np.int64)
     breaking = np.zeros((4, len(model.invariants)), np.int64)
-    given = followers_of(model, no_odds(model, params), store.kept)
-    places, count = store.begin()
+    expand = Expander(model, no_odds(model, params), judges=False)
+    places, count = store.begin(expand.programs)
     status = ENDED if len(places) == num_initial else FULL
     parents[:count] = -1
-    note(params, store.kept, 0, count, 1, breaking)
+    _note(expand.programs, store.kept, 0, count, 1, breaking)
     depth, first = 1, 0
     while first < count and depth != max_depth and status != FULL and not breaking[0, list(wanted)].any():
         last = count
         while first < last and status != FULL and not breaking[0, list(wanted)].any():
-            stop = min(last, first + SLICE)
-            before = count
-            status, first, count = _expand(given, store.kept, parents, first, stop, count, counts)
-            note(params, store.kept, before, count, depth + 1, breaking)
-            status = store.make_room(status, count)
+            here = np.arange(first, min(last, first + expand.at_once))
+            batch, before = expand(store.kept, here), count
+            while first <= here[-1] and status != FULL:
+                given = batch, first - int(here[0]), store.kept, parents, first, count, counts
+                status, first, count = _expand(*given)
+                status = store.make_room(status, count)
+            _note(expand.programs, store.kept, before, count, depth + 1, breaking)
             if progress:
                 progress(count, depth)
         depth += 1 if count > last else 0
@@ -137,63 +140,56 @@ def visit(
     return Visited(bool(status != FULL and not found), store, parents, count, depth, counts, breaking)
 
 
-# A template, with names that are bound by `compiled_for`
-
-broken = num_invariants = state = LATE
-
-
-def _note(params, kept, first, last, depth, breaking):
+def _note(programs: Programs, stored: Kept, first: int, last: int, depth: int, breaking: np.ndarray) -> None:
     """Counts what new states break, from number `first` to last - 1. Rows of `breaking`, by invariant: breaking states,
     first broken, and depth and place of the first one that breaks it."""
-    for place in range(first, last):
-        mask = broken(state(kept, place), params)
-        if mask != 0:
-            breaking[1, lowest_bit(mask)] += 1
-            for i in range(num_invariants):
-                if mask >> i & 1:
-                    breaking[0, i] += 1
-                    if breaking[2, i] == 0:
-                        breaking[2, i] = depth
-                        breaking[3, i] = place
+    for begin in range(first, last, _LOOKED_AT):
+        places = np.arange(begin, min(last, begin + _LOOKED_AT))
+        broken = programs.judged(wide_rows(stored, places))[0]
+        for mask in np.unique(broken[broken != 0]).tolist():
+            (those,) = np.nonzero(broken == mask)
+            breaking[1, bits(mask)[0]] += len(those)
+            for i in bits(mask):
+                breaking[0, i] += len(those)
+                if breaking[2, i] == 0 or breaking[3, i] > places[those[0]]:
+                    breaking[2:, i] = depth, places[those[0]]
 
 
 @kept
 @njit(nogil=True, error_model="numpy")
-def _expand(given, stored, parents, place, last, count, counts):
-    """Adds the successors of states `place` to last - 1. Returns why it stopped, the next state, and their number.
+def _expand(batch, i, stored, parents, place, count, counts):
+    """Adds the successors of states from `place` on, whose steps are in a batch, from state i of it on. Returns why it
+    stopped, the next state, and the number of states.
 
     Successors are settled many at a time, once the processor has prefetched what that reads. States whose successors
-    are not settled when it stops are expanded again later.
+    are not settled when it stops are taken again later.
     """
-    here, taken = in_memory((given, stored)), np.empty(len(counts), np.int64)
     mixed, sources = np.empty(_MANY + MOST_SUCCESSORS, np.uint64), np.empty(_MANY + MOST_SUCCESSORS, np.int64)
-    while place < last:
-        num, begun = 0, place
-        taken[:] = 0
-        while place < last and num < _MANY:
+    while i < len(batch.total):
+        num, begun = 0, i
+        while i < len(batch.total) and num < _MANY:
             why = why_stop(stored, count + num)
             if why != ENDED:
                 if num > 0:
                     break
                 return why, place, count
-            more, _, _, _ = followers(given.address, here, place, count + num, False)
-            if more == BEYOND:
-                return WIDER, begun, count
-            for i in range(more):
-                taken[given.steps.action[i]] += 1
+            for at in range(batch.first[i], batch.first[i + 1]):
+                if not write_row(batch.rows[at], stored, count + num):
+                    return WIDER, place, count
                 mixed[num] = seek(stored, count + num)
-                sources[num] = place
+                sources[num] = place + i - begun
                 num += 1
-            place += 1
-        for i in range(num):
-            approach(stored, mixed[i])
+            i += 1
+        for k in range(num):
+            approach(stored, mixed[k])
         at = count
-        for i in range(num):
-            found = settle(stored, at + i, mixed[i], count)
+        for k in range(num):
+            found = settle(stored, at + k, mixed[k], count)
             if found == count:
                 if len(parents) > 0:
-                    parents[count] = sources[i]
+                    parents[count] = sources[k]
                 count += 1
-        for action in range(len(counts)):
-            counts[action] += taken[action]
-    return ENDED, last, count
+        for step in range(batch.first[begun], batch.first[i]):
+            counts[batch.action[step]] += 1
+        place += i - begun
+    return ENDED, place, count

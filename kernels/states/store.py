@@ -4,15 +4,16 @@ Rows (`kernels.packing`) lie end to end in one array; an open-addressing table o
 duplicates. Compiled code stops when it needs more room than there is, and Python makes room.
 """
 
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import njit
 
 from quorisk.kernels import declared
-from quorisk.kernels.compiled import LATE, bind, packing, prefetch
+from quorisk.kernels.compiled import prefetch
 from quorisk.kernels.errors import ModelError
-from quorisk.kernels.model import Model, smallest_params
+from quorisk.kernels.keeping import kept
+from quorisk.kernels.model import Model
 from quorisk.kernels.ops import jitable
 from quorisk.kernels.packing import (
     RowLayout,
@@ -25,7 +26,7 @@ from quorisk.kernels.packing import (
     wide_row,
     widened,
 )
-from quorisk.kernels.stepper import stepper
+from quorisk.kernels.states.programs import Programs
 
 MOST_SUCCESSORS = 1 << 14
 """Room kept for the successors of one state; more would need 2**6 lost subsets of 256 instances."""
@@ -52,23 +53,6 @@ class Kept(NamedTuple):
     wide: np.ndarray  # uint64, the wide row of the state that was looked up last, or that has no row
     here: np.ndarray  # uint64, the wide row of the state that was read last
     layout: RowLayout
-    pieces: np.ndarray  # uint64, `layout.by_source()`
-
-
-@cache
-def store_functions(model: Model) -> dict[str, Any]:
-    """Returns the functions that keep the states of a model, by their names below."""
-    like = model.initial(smallest_params(model), 0)
-    pack, unpack = packing(model.widths, model.name)
-    write = bind(_write, model.name, pack=pack)
-    keep = bind(_keep, model.name, write=write)
-    return {
-        "keep": keep,
-        "write": write,
-        "state": bind(_state, model.name, unpack=unpack, like=like),
-        "follow": bind(_follow, model.name, change=stepper(model).change),
-        "begin": bind(_begin, model.name, kept_for=model.name, initial=stepper(model).initial, keep=keep),
-    }
 
 
 class Store:
@@ -82,7 +66,7 @@ class Store:
         table = np.zeros(max(1 << 16, 1 << (4 * model.initial_choices(params)).bit_length()), np.int64)
         wide = _first_row(model, params)
         layout = narrowest(wide)
-        self.kept = Kept(self._rows(layout), table, wide, wide.copy(), layout, layout.by_source())
+        self.kept = Kept(self._rows(layout), table, wide, wide.copy(), layout)
 
     def _rows(self, layout: RowLayout) -> np.ndarray:
         capacity = 8 * len(self._flat) // (8 * layout.num_words + self._other_bytes)
@@ -107,14 +91,14 @@ class Store:
         spread(self.kept.rows[place], self.kept.layout, wide)
         return unpacked(wide, self._model.widths)
 
-    def begin(self) -> tuple[np.ndarray, int]:
+    def begin(self, programs: Programs) -> tuple[np.ndarray, int]:
         """Keeps as many initial states as memory allows. Returns the number of each, in order, and how many distinct
         states these are."""
         places = np.empty(self._model.initial_choices(self._params), np.int64)
+        wide = programs.initial(len(places)).view(np.uint64)
         choice, count, status = 0, 0, ENDED
-        begin = store_functions(self._model)["begin"]
         while choice < len(places) and status != FULL:
-            status, choice, count = begin(self._params, self.kept, places, choice, count)
+            status, choice, count = _keep_all(wide, self.kept, places, choice, count)
             status = self.make_room(status, count)
         return places[:choice], count
 
@@ -129,13 +113,20 @@ class Store:
             if len(rows) < count + MOST_SUCCESSORS:
                 return FULL
             _widen(before.rows, before.layout, rows, layout, count, np.empty_like(before.wide))
-            self.kept = before._replace(rows=rows, layout=layout, pieces=layout.by_source())
+            self.kept = before._replace(rows=rows, layout=layout)
             self._fill(np.zeros_like(before.table), count)
         return FULL if status == FULL else ENDED
 
     def _fill(self, table: np.ndarray, count: int) -> None:
         self.kept = self.kept._replace(table=table)
         _rehash(self.kept.rows, count, table)
+
+
+def wide_rows(stored: Kept, places: np.ndarray) -> np.ndarray:
+    """The wide rows of the states of these numbers, int64 by place and word."""
+    wide = np.empty((len(places), len(stored.wide)), np.uint64)
+    _wide_rows(stored, places, wide)
+    return wide.view(np.int64)
 
 
 def _first_row(model: Model, params: Any) -> np.ndarray:
@@ -154,7 +145,7 @@ def fetch_state(kept, place):
 
 @jitable
 def write_row(wide, kept, at):
-    """Does what `write` does, for the state of a wide row."""
+    """Writes the row of a wide row to place `at`. Returns whether rows can hold it; if not, sets `kept.wide` to it."""
     beyond = np.uint64(0)
     for i in range(len(wide)):
         beyond |= (wide[i] ^ kept.layout.base[i]) & kept.layout.fixed[i]
@@ -168,7 +159,10 @@ def write_row(wide, kept, at):
 
 @jitable
 def keep_row(wide, kept, count):
-    """Does what `keep` does, for the state of a wide row."""
+    """Returns the number of a state, given its wide row: that of its equal, or `count` if it is new, after all others.
+
+    Returns NO_ROW if the rows cannot hold it: `kept.wide` is its wide row then.
+    """
     if not write_row(wide, kept, count):
         return NO_ROW
     return settle(kept, count, hash_words(kept.rows[count]), count)
@@ -226,18 +220,16 @@ def settle(kept, at, mixed, count):
     return count
 
 
-# Templates, with the names that are bound by `store_functions`
-
-change = initial = keep = like = pack = unpack = write = LATE
-
-
-def _begin(params, kept, places, choice, count):
-    """Keeps the initial states from number `choice` on. Returns why it stopped, the next one, the number of states."""
+@kept
+@njit(nogil=True, error_model="numpy")
+def _keep_all(wide, stored, places, choice, count):
+    """Keeps initial states, whose wide rows are given, from number `choice` on. Returns why it stopped, the next one,
+    and the number of states."""
     while choice < len(places):
-        why = why_stop(kept, count)
+        why = why_stop(stored, count)
         if why != ENDED:
             return why, choice, count
-        found = keep(initial(params, choice), kept, count)
+        found = keep_row(wide[choice], stored, count)
         if found == NO_ROW:
             return WIDER, choice, count
         places[choice] = found
@@ -246,47 +238,17 @@ def _begin(params, kept, places, choice, count):
     return ENDED, choice, count
 
 
-def _keep(state, kept, count):
-    """Returns the number of a state: that of its equal, or `count` if it is new, after all others.
-
-    Returns NO_ROW if the rows cannot hold it: `kept.wide` is its wide row then.
-    """
-    if not write(state, kept, count):
-        return NO_ROW
-    return settle(kept, count, hash_words(kept.rows[count]), count)
+@kept
+@njit(nogil=True, error_model="numpy")
+def _wide_rows(stored, places, wide):
+    for i in range(len(places)):
+        fetch_state(stored, places[i])
+        wide[i] = stored.here
 
 
-def _write(state, kept, at):
-    """Writes a state's row to place `at`. Returns whether rows can hold it: if not, `kept.wide` is its wide row."""
-    if pack(state, kept.wide, kept.layout.base, kept.layout.fixed) != 0:
-        return False
-    narrow(kept.wide, kept.layout, kept.rows[at])
-    return True
-
-
-def _state(kept, place):
-    """Returns the state of number `place`."""
-    respread(kept.rows[place], kept.layout, kept.here)
-    return unpack(like, kept.here)
-
-
-def _follow(place, params, action, instance, lost, kept, at):
-    """Writes to place `at` the row of a successor of the state of number `place`, the last that was read.
-
-    Returns whether rows can hold it: if not, `kept.wide` is its wide row.
-    """
-    row = kept.rows[at]
-    for i in range(len(row)):
-        row[i] = kept.rows[place, i]
-    if change(kept.here, params, action, instance, lost, kept.pieces, row) == 0:
-        return True
-    for i in range(len(kept.wide)):
-        kept.wide[i] = kept.here[i]
-    spread(kept.rows[place], kept.layout, kept.here)  # `respread` leaves alone the words in which no state differs
-    return False
-
-
-def _rehash_template(rows, count, table):
+@kept
+@njit(nogil=True, error_model="numpy")
+def _rehash(rows, count, table):
     slots = np.uint64(len(table) - 1)
     mixed = np.empty(_TOGETHER, np.uint64)
     for first in range(0, count, _TOGETHER):
@@ -301,12 +263,10 @@ def _rehash_template(rows, count, table):
             table[slot] = np.int64(mixed[i] >> np.uint64(_PLACE_BITS + 1)) << _PLACE_BITS | (first + i + 1)
 
 
-def _widen_template(rows, layout, wider_rows, wider, count, wide):
+@kept
+@njit(nogil=True, error_model="numpy")
+def _widen(rows, layout, wider_rows, wider, count, wide):
     """Widens rows from the last to the first, since wider rows begin in the same memory, and each further on."""
     for place in range(count - 1, -1, -1):
         spread(rows[place], layout, wide)
         narrow(wide, wider, wider_rows[place])
-
-
-_rehash = bind(_rehash_template, "store", kept_for="")
-_widen = bind(_widen_template, "store", kept_for="")

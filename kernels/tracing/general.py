@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from quorisk.kernels import declared, rule
 from quorisk.kernels.errors import ModelError
 from quorisk.kernels.model import COMPLETED, INSTANCE_BITS, STUCK, Model, leaves, num_words, smallest_params
-from quorisk.kernels.tracing.expressions import HIGHEST, bits
+from quorisk.kernels.tracing.expressions import HIGHEST, Graph, bits
 from quorisk.kernels.tracing.folding import choose, condition, integer, make, negation, new_graph
 
 STATE, PARAMS = "state", "params"
@@ -29,6 +29,8 @@ class GeneralModel(NamedTuple):
     """The leaves of the initial state of number CHOICE."""
     state: tuple[Any, ...]
     """The leaves of the state, from which all fields below are made."""
+    params: Any
+    """`Params` of leaves."""
     masks: tuple[Any, ...]
     """All actions' words of enabled instances."""
     groups: tuple[Any, ...]
@@ -48,6 +50,7 @@ class GeneralModel(NamedTuple):
     broken: Any
     """Bit i is set if invariant i does not hold."""
     outcome: Any
+    graph: Graph
 
 
 @cache
@@ -95,6 +98,7 @@ def general(model: Model, within_widths: bool = False) -> GeneralModel:
         initial_choices=integer(model.initial_choices(params)),
         initial=_integers(model.initial(params, graph.leaf(CHOICE, HIGHEST))),
         state=state_leaves,
+        params=params,
         masks=tuple(mask for masks in enabled for mask in masks),
         groups=tuple(groups),
         members=tuple(members),
@@ -105,6 +109,7 @@ def general(model: Model, within_widths: bool = False) -> GeneralModel:
         needed=integer(model.margin.needed(state, params)) if model.margin else 0,
         broken=broken,
         outcome=outcome,
+        graph=graph,
     )
 
 

@@ -15,6 +15,7 @@ from quorisk.kernels.rule import PICK_BITS, group_words
 from quorisk.kernels.tracing.evaluate import Evaluation
 from quorisk.kernels.tracing.expressions import Node, same
 from quorisk.kernels.tracing.general import CHOICE, PICKED
+from quorisk.kernels.tracing.programs import program
 from quorisk.kernels.tracing.trace import Bounds, Follower, TracedModel, bit_leaf, losses_leaf, mask_leaf, trace_all
 
 NUM_RUNS = 1 << 10
@@ -100,15 +101,16 @@ class _Watch:
         asked = asked or [[] for _ in (*traced.words, "state")]
         self.shown = [Shown(len(nodes)) for nodes in asked]
         self.runs = self.ended = 0
-        self.initial = Evaluation(traced.initial, [CHOICE])
-        names = [("state", i) for i in range(len(traced.state))]
-        self.look = Evaluation([*traced.now.masks, *traced.now.broken, *asked[-1]], names)
+        self.initial = Evaluation(program(traced.initial, {CHOICE: 0}))
+        state = {("state", i): i for i in range(len(traced.state))}
+        self.look = Evaluation(program([*traced.now.masks, *traced.now.broken, *asked[-1]], state))
         self.changed, self.effects = list[list[int]](), list[Evaluation]()
         for place, (word, nodes) in enumerate(zip(traced.words, asked, strict=False)):
             after = [(i, leaf) for i, leaf in enumerate(word.after or ()) if not same(leaf, traced.state[i])]
             self.changed.append([i for i, _ in after])
             drawn = [bit_leaf(place), mask_leaf(place), losses_leaf(word.loss), PICKED]
-            self.effects.append(Evaluation([*(leaf for _, leaf in after), *nodes], [*names, *drawn]))
+            places = state | {name: len(state) + i for i, name in enumerate(drawn)}
+            self.effects.append(Evaluation(program([*(leaf for _, leaf in after), *nodes], places)))
         self.state = self._first(NUM_RUNS)
         self.seen = np.zeros(len(self.state), np.int64)
         self.flags = _Flags(len(self.state))

@@ -19,6 +19,7 @@ from quorisk.kernels.protocols.packed import Pairs, Rows, Set
 from quorisk.kernels.states.search import explore
 from quorisk.kernels.tracing.evaluate import Evaluation
 from quorisk.kernels.tracing.folding import new_graph
+from quorisk.kernels.tracing.programs import program
 from tests import two_phase
 from tests.test_adding_a_protocol import SEVERAL, in_folder
 from tests.two_phase import by_bits
@@ -56,15 +57,15 @@ def test_a_traced_index_means_what_a_plain_one_does(kind):
     index = tuple(graph.leaf(("at", axis), 63, hi=size - 1) for axis, size in enumerate(kind.shape))
     value = graph.leaf("value", (1 << kind.bits) - 1)
     field, at = kind(*words), index if len(index) > 1 else index[0]
-    names = [leaf.args[0] for leaf in (*words, value, *index)]
-    computed = Evaluation([field[at], *field.put(at, value)], names)
+    rows = {leaf.args[0]: row for row, leaf in enumerate((*words, value, *index))}
+    computed = Evaluation(program([field[at], *field.put(at, value)], rows))
     chance = random.Random(2)
     for place in indices(kind):
         plain = blank(kind).of([chance.getrandbits(kind.bits) for _ in indices(kind)])
         new = chance.getrandbits(kind.bits)
         given = {("word", i): word for i, word in enumerate(leaves(plain))} | {"value": new}
         given |= {("at", axis): i for axis, i in enumerate(place if isinstance(place, tuple) else (place,))}
-        read, *after = computed(np.array([[given[name]] for name in names]))
+        read, *after = computed(np.array([[given[name]] for name in rows]))
         assert read[0] == plain[place]
         assert tuple(int(word[0]) for word in after) == leaves(plain.put(place, new))
 

@@ -118,7 +118,7 @@ def test_more_faults_at_a_time_than_a_margin_says_are_refused():
     known = margins.margin_at(MODEL, head.odds)
     assert known
     flows = np.ones(head.num_states)
-    given = head.odds, head.kept, head.arrays, flows
-    assert margins.bounds(MODEL, known, *given).all()
+    given = head.expand, head.kept, head.arrays, flows
+    assert margins.bounds(known, *given).all()
     with pytest.raises(ModelError, match="margin: more instances of its fault are enabled than it says"):
-        margins.bounds(MODEL, known._replace(most=2), *given)
+        margins.bounds(known._replace(most=2), *given)

@@ -8,6 +8,7 @@ import numpy as np
 
 from quorisk.kernels.tracing.evaluate import Evaluation
 from quorisk.kernels.tracing.folding import make
+from quorisk.kernels.tracing.programs import program
 
 NUM_VALUES = 10
 
@@ -46,4 +47,5 @@ def random_expression(graph: Any, leaf_nodes: list[Any], chance: random.Random, 
 
 def evaluate(outputs: Iterable[Any], leaves: Mapping[Any, Any]) -> np.ndarray:
     """The outputs' values where the leaves, by name, have these: int64 by output and place."""
-    return Evaluation(outputs, leaves)(np.array(np.broadcast_arrays(*leaves.values()), np.int64))
+    computed = Evaluation(program(outputs, {name: row for row, name in enumerate(leaves)}))
+    return computed(np.array(np.broadcast_arrays(*leaves.values()), np.int64))

@@ -1,0 +1,228 @@
+"""The steps of many states at once, and the states that they lead to.
+
+Search, chain and heads ask for them here. Programs of the protocol compute on the states' wide rows
+(`kernels.states.programs`); all else is compiled once for all protocols.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from quorisk.kernels.engines.step import ending
+from quorisk.kernels.errors import ModelError
+from quorisk.kernels.keeping import kept
+from quorisk.kernels.model import UNFINISHED, Model, data_loss_mask
+from quorisk.kernels.ops import lowest_bit, popcount
+from quorisk.kernels.states.odds import Odds, cost_of, group_size, instance_table, num_groups
+from quorisk.kernels.states.programs import Programs
+from quorisk.kernels.states.representatives import stand_in
+from quorisk.kernels.states.store import MOST_SUCCESSORS, Kept, wide_rows
+from quorisk.kernels.tracing.evaluate import Columns
+
+ANY_COST = 1 << 20
+"""A cost that no step exceeds."""
+_STEPS, _MOST_STATES = 1 << 15, 1 << 12
+"""Number of steps that are listed at a time, about, and the largest number of states."""
+
+
+class Batch(NamedTuple):
+    """Steps of some states, in their order; those of an instance come in descending order of `lost`."""
+
+    first: np.ndarray
+    """int64, one more than there are states: state i has the steps first[i] to first[i + 1] - 1."""
+    first_row: np.ndarray
+    """int64, the same for rows."""
+    total: np.ndarray
+    """float64 by state, W; 0 if nothing enabled has a rate."""
+    breaks: np.ndarray
+    """int64 by state, the mask of the invariants that it breaks."""
+    ends: np.ndarray
+    """int64 by state, how a run ends there, UNFINISHED if it goes on; then there are steps."""
+    action: np.ndarray
+    """int64 by step; so are all that follow but `p` and `rows`."""
+    size: np.ndarray
+    """The members of its subset."""
+    lost: np.ndarray
+    """Mask of those that are lost."""
+    cost: np.ndarray
+    p: np.ndarray
+    """float64 by step; 0 if its rate is 0."""
+    is_wanted: np.ndarray
+    """Bool by step."""
+    rows: np.ndarray
+    """uint64, [number, word]: wide rows of the states after the steps that are wanted."""
+
+    @property
+    def num_states(self) -> int:
+        """Number of states."""
+        return len(self.total)
+
+
+class Expander:
+    """Expands states of a configuration, for one thread at a time."""
+
+    def __init__(self, model: Model, odds: Odds, judges: bool = True, lumps: bool = False) -> None:
+        """It `judges` states, so that there are no steps where runs end, and wants none of probability 0; without that
+        it wants all steps. With `lumps` rows are those of representatives. Raises ModelError as `general` does."""
+        self.programs = Programs(model, odds.params)
+        self.at_once = 64
+        """Number of states to expand together, as memory and caches like it."""
+        self._odds, self._words = odds._replace(params=0), instance_table(model)
+        self._judges, self._lumps, self._data_loss = judges, lumps, data_loss_mask(model)
+        self._too_many = f"protocol = {model.name!r}: a state has more than {MOST_SUCCESSORS:,} steps"
+
+    def __call__(
+        self, stored: Kept, places: np.ndarray, is_new: Any = True, low: Any = -ANY_COST, high: Any = ANY_COST
+    ) -> Batch:
+        """The steps of the stored states at `places`; the rows of those that cost `low` to `high`. States that are not
+        `is_new` are not judged again: runs go on there. Each may be an array, by state.
+
+        Raises ModelError if the protocol contradicts its declarations.
+        """
+        num, words, odds = len(places), self._words, self._odds
+        is_new, low, high = (np.broadcast_to(each, num) for each in (is_new, low, high))
+        wide = wide_rows(stored, places)
+        seen, (judged,) = self.programs.enabled(wide), np.nonzero(is_new & self._judges)
+        breaks, outcome = np.zeros((2, num), np.int64)
+        breaks[judged], outcome[judged] = self.programs.judged(wide[judged])
+        total, top, ends, instances = _judge(seen, words, odds, judged, outcome, breaks & self._data_loss != 0)
+        state, word, instance = _instances(seen, words, instances)
+        action, sent = words.action[word], np.zeros(len(word), np.int64)
+        for sending in filter(self.programs.may_send, range(len(odds.loss_cost))):
+            (part,) = np.nonzero(action == sending)
+            if len(part):
+                sent[part] = self.programs.sends(sending, wide, state[part], instance[part])
+        first = _first(state, sent, num)
+        if np.diff(first).max(initial=0) > MOST_SUCCESSORS:
+            raise ModelError(self._too_many)
+        given = seen, words, odds, self._judges, total, top, low, high, state, word, instance, sent
+        source, instance, action, size, lost, cost, p, is_wanted = _steps(*given, first[-1])
+        self.at_once = int(np.clip(_STEPS * num // max(1, len(source)), 1, _MOST_STATES))
+        rows = self._rows(wide, *(each[is_wanted] for each in (source, instance, action, lost)))
+        first_row = np.searchsorted(np.flatnonzero(is_wanted), first)
+        return Batch(first, first_row, total, breaks, ends, action, size, lost, cost, p, is_wanted, rows)
+
+    def enabled(self, stored: Kept, places: np.ndarray, action: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """By state, the instances of an action that are enabled, which lose nothing: their number, the probability of
+        all of them, and the cost of each."""
+        words, odds = self._words, self._odds
+        seen, nothing = self.programs.enabled(wide_rows(stored, places)), np.zeros(len(places), np.int64)
+        total, top, _, _ = _judge(seen, words, odds, nothing[:0], nothing, nothing != 0)
+        found: tuple[np.ndarray, np.ndarray, np.ndarray] = _of_action(seen, words, odds, total, top, action)
+        return found
+
+    def _rows(
+        self, wide: np.ndarray, source: np.ndarray, instance: np.ndarray, action: np.ndarray, lost: np.ndarray
+    ) -> np.ndarray:
+        """The wide rows of the states after steps, by step and word."""
+        rows, steps = np.empty((len(source), wide.shape[1]), np.uint64), np.array([instance, lost])
+        order = np.argsort(action, kind="stable")
+        bounds = np.searchsorted(action[order], np.arange(len(self._odds.loss_cost) + 1))
+        for place in np.flatnonzero(np.diff(bounds)).tolist():
+            part = order[bounds[place] : bounds[place + 1]]
+            given = Columns(wide.T, source[part]), Columns(steps, part)
+            self.programs.after(place, given, len(part), Columns(rows.T, part), self._lumps)
+        if self._lumps:
+            stand_in(self.programs.model, rows, self._odds.alike)
+        return rows
+
+
+@kept
+@njit(nogil=True, error_model="numpy")
+def _judge(seen, words, odds, judged, outcome, is_lost):
+    """Returns W, the highest decade, how a run ends in each state, and the number of its instances: none in ends.
+
+    `seen` are all words of instances by state, `judged` the places of the states in which runs may end.
+    """
+    num = seen.shape[1]
+    total, top = np.zeros(num), np.full(num, -np.inf)
+    ends, instances = np.full(num, UNFINISHED), np.zeros(num, np.int64)
+    for word in range(len(words.action)):
+        rate, decade = odds.rates[words.action[word]], odds.decades[words.action[word]]
+        for i in range(num):
+            if seen[word, i] != 0:
+                total[i] += rate * num_groups(seen[:, i], word, words)
+                top[i] = max(top[i], decade)
+                instances[i] += popcount(seen[word, i])
+    for i in range(num):
+        if total[i] > 0.0:
+            total[i] += odds.rates[-1]
+            top[i] = max(top[i], odds.decades[-1])
+    for i in judged:
+        ends[i] = ending(UNFINISHED, False, total[i] <= 0.0, outcome[i], is_lost[i])
+        if ends[i] != UNFINISHED:
+            instances[i] = 0
+    return total, top, ends, instances
+
+
+@kept
+@njit(nogil=True, error_model="numpy")
+def _instances(seen, words, instances):
+    """Lists the enabled instances of all states: the state, the word and the instance of each."""
+    following = np.empty(len(instances), np.int64)
+    num = 0
+    for i in range(len(instances)):
+        following[i] = num
+        num += instances[i]
+    state, word_of, instance = np.empty(num, np.int64), np.empty(num, np.int64), np.empty(num, np.int64)
+    for word in range(len(words.action)):
+        for i in range(len(instances)):
+            mask = seen[word, i] if instances[i] > 0 else 0
+            while mask != 0:
+                at = following[i]
+                state[at], word_of[at], instance[at] = i, word, words.first[word] + lowest_bit(mask)
+                mask &= mask - 1
+                following[i] += 1
+    return state, word_of, instance
+
+
+@kept
+@njit(nogil=True, error_model="numpy")
+def _first(state, sent, num):
+    """Returns `Batch.first`."""
+    first = np.zeros(num + 1, np.int64)
+    for i in range(len(state)):
+        first[state[i] + 1] += 1 << popcount(sent[i])
+    for i in range(num):
+        first[i + 1] += first[i]
+    return first
+
+
+@kept
+@njit(nogil=True, error_model="numpy")
+def _steps(seen, words, odds, judges, totals, tops, low, high, state, word, instance, sent, num):
+    """Lists the steps of instances: the state and instance of each, columns of `Batch`, and whether it is wanted."""
+    source, its_instance, action = np.empty(num, np.int64), np.empty(num, np.int64), np.empty(num, np.int64)
+    size, lost, cost, p = np.empty(num, np.int64), np.empty(num, np.int64), np.empty(num, np.int64), np.empty(num)
+    is_wanted, at = np.empty(num, np.bool_), 0
+    for i in range(len(state)):
+        place, number = state[i], words.action[word[i]]
+        chance = odds.rates[number] / totals[place]
+        if words.shared[word[i]] > 1:
+            chance /= group_size(seen[:, place], word[i], instance[i], words)
+        members, subset = popcount(sent[i]), sent[i]
+        while True:
+            source[at], its_instance[at], action[at], size[at], lost[at] = place, instance[i], number, members, subset
+            p[at] = chance * odds.fates[number, members, popcount(subset)]
+            cost[at] = cost_of(odds, tops[place], number, subset)
+            is_wanted[at] = not judges or (p[at] > 0.0 and low[place] <= cost[at] <= high[place])
+            at += 1
+            if subset == 0:
+                break
+            subset = (subset - 1) & sent[i]
+    return source, its_instance, action, size, lost, cost, p, is_wanted
+
+
+@kept
+@njit(nogil=True, error_model="numpy")
+def _of_action(seen, words, odds, totals, tops, action):
+    """Returns what `Expander.enabled` does."""
+    num, cost, share = np.zeros(len(tops), np.int64), np.empty(len(tops), np.int64), np.zeros(len(tops))
+    for i in range(len(tops)):
+        for word in range(len(words.action)):
+            num[i] += popcount(seen[word, i]) if words.action[word] == action else 0
+        cost[i] = cost_of(odds, tops[i], action, 0)
+        if totals[i] > 0.0:
+            share[i] = num[i] * odds.rates[action] / totals[i]
+    return num, share, cost

@@ -1,0 +1,169 @@
+"""A protocol's functions as programs over wide rows: whatever enumerates states computes with them.
+
+They serve every configuration, whose parameters are leaves, and are made once on a machine: tracing a protocol takes a
+few tenths of a second, and compiling one would take ten.
+"""
+
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from quorisk.kernels import declared, keeping
+from quorisk.kernels.compiled import code_folder
+from quorisk.kernels.errors import ModelError
+from quorisk.kernels.model import Model, leaves
+from quorisk.kernels.packing import fields_of
+from quorisk.kernels.tracing.evaluate import Columns, Evaluation
+from quorisk.kernels.tracing.expressions import HIGHEST, LOWEST, WORD, bits, same, signed
+from quorisk.kernels.tracing.folding import integer, make
+from quorisk.kernels.tracing.general import CHOICE, INSTANCE, LOST, PARAMS, STATE, GeneralModel, general, nested
+from quorisk.kernels.tracing.programs import Part, Program, program
+
+_WIDE = "wide"
+"""Kind of leaf: `(_WIDE, i)` names word i of a wide row."""
+
+
+class Programs:
+    """The programs of a model with these parameters, for one thread at a time.
+
+    Wide rows are int64 here, by place and word.
+    """
+
+    def __init__(self, model: Model, params: Any) -> None:
+        self.model, self.num_words = model, _num_words(model)
+        self._written = written(model)
+        self._fixed = dict(enumerate(leaves(params), _first_param(model)))
+        self._evaluations = dict[str, Evaluation]()
+
+    def enabled(self, wide: np.ndarray) -> np.ndarray:
+        """Each word of enabled instances, by word and place."""
+        return self._of("enabled")(wide.T)
+
+    def judged(self, wide: np.ndarray) -> np.ndarray:
+        """By place, in two rows, the mask of the invariants that are broken, and the outcome of a run that ends there
+        since nothing is enabled."""
+        return self._of("judged")(wide.T)
+
+    def needed(self, wide: np.ndarray) -> np.ndarray:
+        """The faults that have to come before a loss; see `model.Margin`."""
+        return self._of("needed")(wide.T)[0]
+
+    def forgotten(self, wide: np.ndarray) -> np.ndarray:
+        """The wide rows of the states after `Model.forget`."""
+        return self._of("forgotten")(wide.T).T
+
+    def initial(self, num: int) -> np.ndarray:
+        """The wide rows of the first `num` initial states. Raises ModelError if one does not fit."""
+        found = np.empty((num, self.num_words), np.int64)
+        given = [Columns(np.zeros((self.num_words, num), np.int64)), Columns(np.arange(num)[None])]
+        self._write("initial", num, given, Columns(found.T), "widths", "an initial state does not fit")
+        return found
+
+    def sends(self, action: int, wide: np.ndarray, state: np.ndarray, instance: np.ndarray) -> np.ndarray:
+        """Mask of what instances of an action may lose, each in the state of a wide row. Raises ModelError if it has
+        other members than `Model.max_sends` says."""
+        found = np.empty((1, len(state)), np.int64)
+        given = [Columns(wide.T, state), Columns(instance[None])]
+        why = f"{self.model.actions[action].name} sends more than {self.model.max_sends} messages, or others"
+        self._write(f"sends {action}", len(state), given, Columns(found), "max_sends", why)
+        return found[0]
+
+    def after(self, action: int, given: Sequence[Columns], num: int, out: Columns, forgetting: bool) -> None:
+        """Writes the words of the states after `num` steps of an action; `given` are words, instances and what is lost.
+        With `forgetting` they are those after `Model.forget`. Raises ModelError if one does not fit `Model.widths`."""
+        name = f"{'kept' if forgetting and self.model.forget else 'after'} {action}"
+        why = f"{self.model.actions[action].name} makes a value that does not fit its field"
+        self._write(name, num, given, out, "widths", why)
+
+    def may_send(self, action: int) -> bool:
+        """Whether an action may lose anything."""
+        return f"sends {action}" in self._written
+
+    def _of(self, name: str) -> Evaluation:
+        if name not in self._evaluations:
+            self._evaluations[name] = Evaluation(self._written[name], self._fixed)
+        return self._evaluations[name]
+
+    def _write(self, name: str, num: int, given: Sequence[Columns], out: Columns, declaration: str, why: str) -> None:
+        """Writes a program's outputs; if it has one more, that one says what does not fit."""
+        program, outputs = self._of(name), [out]
+        if program.num_outputs > len(out.array):
+            outputs.append(Columns(np.empty((1, num), np.int64)))
+        program.write(num, given, outputs)
+        if outputs[1:] and outputs[1].array.any():
+            raise ModelError(declared.unfit(self.model.name, declaration, why))
+
+
+@cache
+def written(model: Model) -> Mapping[str, Program]:
+    """The programs of a model, by name, from disk if they are there. Raises ModelError as `general` does."""
+    path = code_folder(model.name) / f"programs-{model.name}.npz"
+    content = keeping.read(path)
+    if content is None:
+        found, packed = dict(_write(model)), io.BytesIO()
+        parts = {f"{name}.{part}": array for name, each in found.items() for part, array in each._asdict().items()}
+        np.savez(packed, **parts)
+        with suppress(OSError):  # a disk that has no room is no reason to stop
+            keeping.write(path, packed.getvalue())
+        return found
+    with np.load(io.BytesIO(content)) as arrays:
+        names = dict.fromkeys(name.rpartition(".")[0] for name in arrays)
+        return {name: Program(*(arrays[f"{name}.{part}"] for part in Program._fields)) for name in names}
+
+
+def _num_words(model: Model) -> int:
+    return fields_of(model.widths)[-1].word + 1
+
+
+def _first_param(model: Model) -> int:
+    """Row of the first parameter: after those of the words, the instance and what it loses."""
+    return _num_words(model) + 2
+
+
+def _write(model: Model) -> Iterator[tuple[str, Program]]:
+    traced = general(model, within_widths=True)
+    graph, num_words = traced.graph, _num_words(model)
+    wide = [graph.leaf((_WIDE, i), WORD, LOWEST, HIGHEST) for i in range(num_words)]
+    fields = fields_of(model.widths)
+    places: dict[Any, int | Part] = {(_WIDE, i): i for i in range(num_words)}
+    places |= {(STATE, i): Part(*field) for i, field in enumerate(fields)}
+    places |= {(PARAMS, i): _first_param(model) + i for i in range(len(leaves(traced.params)))}
+    places |= {CHOICE: num_words, INSTANCE: num_words, LOST: num_words + 1}
+
+    def packed(after: Sequence[Any], before: Sequence[Any] = traced.state, words: Sequence[Any] = wide) -> list[Any]:
+        """The words of a state's wide row, and last, if that can be, the bits by which a leaf exceeds its field."""
+        words, beyond = list(words), 0
+        for field, new, old in zip(fields, after, before, strict=True):
+            if not same(new, old):
+                most = (1 << field.width) - 1
+                others = make("and", words[field.word], signed(~(most << field.shift)))
+                words[field.word] = make("or", others, make("shl", new, field.shift))
+                if bits(new)[1] & ~most:
+                    beyond = make("or", beyond, make("and", new, ~most))
+        return words if same(beyond, 0) else [*words, beyond]
+
+    def written_as(outputs: Sequence[Any]) -> Program:
+        return program(outputs, places)
+
+    yield "enabled", written_as(traced.masks)
+    yield "judged", written_as([traced.broken, traced.outcome])
+    yield "needed", written_as([traced.needed])
+    yield "initial", written_as(packed(traced.initial, [None] * len(fields), [0] * num_words))
+    for action, (sent, after) in enumerate(zip(traced.sends, traced.after, strict=True)):
+        if not same(sent, 0):
+            beyond = make("shr", sent, model.max_sends)
+            yield f"sends {action}", written_as([sent] if same(beyond, 0) else [sent, beyond])
+        yield f"after {action}", written_as(packed(after))
+        if model.forget:
+            yield f"kept {action}", written_as(packed(_forgotten(model, traced, after)))
+    if model.forget:
+        yield "forgotten", written_as(packed(_forgotten(model, traced, traced.state)))
+
+
+def _forgotten(model: Model, traced: GeneralModel, state: Sequence[Any]) -> Any:
+    assert model.forget is not None
+    return tuple(map(integer, leaves(model.forget(nested(model.widths, iter(state)), traced.params))))

@@ -1,0 +1,199 @@
+"""Expressions as programs: steps on numbered values, which an interpreter runs (`kernels.tracing.evaluate`).
+
+A program of a protocol has the parameters of all configurations as leaves. `specialized` makes that of one: whatever
+follows from its parameters becomes a constant, and a step of which nothing is read any more goes.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from quorisk.kernels.keeping import kept
+from quorisk.kernels.tracing.demand import in_order
+from quorisk.kernels.tracing.expressions import BOOLEAN, Node, signed
+from quorisk.kernels.tracing.machine import INTEGERS
+
+OPERATIONS = (*sorted(BOOLEAN), *INTEGERS, "shr", "div", "deposit", "popcount", "int", "when", "select")
+ARGUMENTS = {"not": 1, "popcount": 1, "int": 1, "select": 3}
+"""Number of arguments of operations that have not two."""
+FIELDS = 5
+"""Fields of a step: its operation, up to three arguments, and its result."""
+
+
+class Program(NamedTuple):
+    """Steps on values. The first values are the leaves, then come the constants, then the results of all steps."""
+
+    steps: np.ndarray
+    """int64, [step, field]."""
+    constants: np.ndarray
+    """int64."""
+    results: np.ndarray
+    """int64 by output, its value's number."""
+    num_leaves: int
+
+    @property
+    def num_values(self) -> int:
+        """Number of values."""
+        return self.num_leaves + len(self.constants) + len(self.steps)
+
+
+class Part(NamedTuple):
+    """Bits of a value that are a leaf, counted from bit `shift`."""
+
+    value: int
+    shift: int
+    width: int
+
+
+def program(outputs: Iterable[Any], places: Mapping[Any, int | Part]) -> Program:
+    """Makes the program of outputs; `places` gives the numbers of leaves, or the parts of values, by the leaves' names.
+
+    Each step writes a value of its own; see `specialized`.
+    """
+    outputs = list(outputs)
+    order = in_order(outputs)
+    numbers = [place if isinstance(place, int) else place.value for place in places.values()]
+    parts = {node.id: places[node.args[0]] for node in order if node.op == "leaf"}
+    found = {number: place for number, place in parts.items() if isinstance(place, int)}
+    wanted = [arg for node in order if node.op != "leaf" for arg in node.args] + outputs
+    plain = {signed(int(value)) for value in wanted if not isinstance(value, Node)}
+    plain |= {each for part in parts.values() if not isinstance(part, int) for each in (part.shift, _mask(part))}
+    num_leaves, constants, steps = max(numbers, default=-1) + 1, sorted(plain), list[list[int]]()
+    of_constant = {value: num_leaves + i for i, value in enumerate(constants)}
+
+    def number(value: Any) -> int:
+        return found[value.id] if isinstance(value, Node) else of_constant[signed(int(value))]
+
+    def step(operation: str, *args: int) -> int:
+        result = num_leaves + len(constants) + len(steps)
+        steps.append([OPERATIONS.index(operation), *args, *[0] * (3 - len(args)), result])
+        return result
+
+    for node in order:
+        if node.op != "leaf":
+            found[node.id] = step(node.op, *map(number, node.args))
+        elif isinstance(part := parts[node.id], Part):
+            found[node.id] = step("and", step("shr", part.value, of_constant[part.shift]), of_constant[_mask(part)])
+    results = np.array([number(output) for output in outputs], np.int64)
+    return Program(np.array(steps, np.int64).reshape(-1, FIELDS), np.array(constants, np.int64), results, num_leaves)
+
+
+def _mask(part: Part) -> int:
+    return (1 << part.width) - 1
+
+
+def specialized(whole: Program, fixed: Mapping[int, int], values: np.ndarray) -> Program:
+    """The program where leaves, the last ones, have fixed values, by their numbers: these are none of its leaves.
+
+    `values` are all values of the whole program, int64, with these and any of the other leaves. The values of the new
+    program are used again after the last step that reads them.
+    """
+    num_leaves = min(fixed, default=whole.num_leaves)
+    is_known = np.zeros(whole.num_values, bool)
+    is_known[num_leaves : whole.num_leaves + len(whole.constants)] = True
+    steps, results = whole.steps.copy(), whole.results.copy()
+    _fold(steps, results, is_known, values)
+    return Program(*_compact(steps, results, is_known, values, num_leaves), num_leaves)
+
+
+_NAMES = "and", "or", "xor", "add", "sub", "shl", "shr", "mul", "both", "either", "differ", "select", "when", "deposit"
+_AND, _OR, _XOR, _ADD, _SUB, _SHL, _SHR, _MUL, _BOTH, _EITHER, _DIFFER, _SELECT, _WHEN, _DEPOSIT = (
+    OPERATIONS.index(name) for name in _NAMES
+)
+_ZERO = -1
+"""Number in place of that of a value: it is 0."""
+_NUM_ARGS = np.array([ARGUMENTS.get(name, 2) for name in OPERATIONS])
+
+
+@kept
+@njit(nogil=True, error_model="numpy")
+def _fold(steps, results, is_known, values):
+    """Marks what is known, sets its value, and lets steps read the simplest value that is equal to an argument."""
+    equal = np.arange(len(is_known))
+    for i in range(len(steps)):
+        operation, result, all_known = steps[i, 0], steps[i, 4], True
+        for k in range(1, 1 + _NUM_ARGS[operation]):
+            steps[i, k] = equal[steps[i, k]]
+            all_known &= is_known[steps[i, k]]
+        if all_known:
+            is_known[result] = True
+            continue
+        equal[result] = _simplest(operation, steps[i], is_known, values)
+        if equal[result] == _ZERO:
+            equal[result], is_known[result], values[result] = result, True, 0
+    for i in range(len(results)):
+        results[i] = equal[results[i]]
+
+
+@kept
+@njit(nogil=True, error_model="numpy")
+def _simplest(operation, step, is_known, values):
+    """Returns the number of a value that is equal to the result of a step, which may be the result, or _ZERO."""
+    a, b, c = step[1], step[2], step[3]
+    if operation == _SELECT:
+        if is_known[a]:
+            return b if values[a] != 0 else c
+        return b if b == c else step[4]
+    if operation == _WHEN:
+        if is_known[a]:
+            return b if values[a] != 0 else _ZERO
+        return _ZERO if is_known[b] and values[b] == 0 else step[4]
+    for this, other in ((a, b), (b, a)):
+        if is_known[this] and values[this] == 0:
+            if operation in (_AND, _MUL, _BOTH, _DEPOSIT):
+                return _ZERO
+            if operation in (_OR, _XOR, _ADD, _EITHER, _DIFFER):
+                return other
+            if operation in (_SUB, _SHL, _SHR) and this == b:
+                return other
+        elif is_known[this] and operation in (_BOTH, _EITHER):
+            return other if operation == _BOTH else this
+    return step[4]
+
+
+@kept
+@njit(nogil=True, error_model="numpy")
+def _compact(steps, results, is_known, values, num_leaves):
+    """Returns the steps that results depend on, the constants that these read, and the results, numbered anew."""
+    last = np.full(len(is_known), -1)  # the last step that reads a value; beyond all steps for results
+    for result in results:
+        last[result] = len(steps)
+    for i in range(len(steps) - 1, -1, -1):
+        if last[steps[i, 4]] >= 0 and not is_known[steps[i, 4]]:
+            for k in range(1, 1 + _NUM_ARGS[steps[i, 0]]):
+                last[steps[i, k]] = max(last[steps[i, k]], i)
+    number, constants = np.full(len(is_known), -1), np.empty(len(is_known), np.int64)
+    num = 0
+    for value in range(len(is_known)):
+        if value < num_leaves:
+            number[value] = value
+        elif is_known[value] and last[value] >= 0:
+            constants[num] = values[value]
+            number[value] = num_leaves + num
+            num += 1
+    free, num_free, most, kept_steps = np.empty(len(is_known), np.int64), 0, num_leaves + num, 0
+    for i in range(len(steps)):
+        result = steps[i, 4]
+        if last[result] < 0 or is_known[result]:
+            continue
+        for k in range(1, 1 + _NUM_ARGS[steps[i, 0]]):
+            arg = steps[i, k]
+            steps[kept_steps, k] = number[arg]
+            if last[arg] == i and arg >= num_leaves and not is_known[arg]:
+                free[num_free] = number[arg]
+                num_free += 1
+                last[arg] = len(steps) + 1  # once, if it is read twice
+        steps[kept_steps, 0] = steps[i, 0]
+        if num_free > 0:
+            num_free -= 1
+            number[result] = free[num_free]
+        else:
+            number[result] = most
+            most += 1
+        steps[kept_steps, 4] = number[result]
+        kept_steps += 1
+    for i in range(len(results)):
+        results[i] = number[results[i]]
+    return steps[:kept_steps].copy(), constants[:num].copy(), results
