@@ -74,8 +74,7 @@ def bounds(margin: KnownMargin, expand: Expander, stored: Kept, arrays: Any, flo
         if num.max(initial=0) > margin.most:
             too_many = "more instances of its fault are enabled than it says"
             raise ModelError(declared.unfit(expand.programs.model.name, "margin", too_many))
-        here, is_followed = places[part], room[part] > cost
-        if margin.p > 0.0:
-            more = flows[here] / arrays.leaves[here] * share * chance[part] / margin.p
-            found[here] += np.where((room[part] > 0) & ~is_followed, more, 0.0)
+        (later,) = np.nonzero((room[part] > 0) & (room[part] <= cost) & (margin.p > 0.0))
+        here = places[part][later]
+        found[here] += flows[here] / arrays.leaves[here] * share[later] * chance[part][later] / margin.p
     return found

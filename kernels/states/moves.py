@@ -26,8 +26,6 @@ from quorisk.kernels.states.store import ENDED, FULL, MOST_SUCCESSORS, keep_row
 
 MOVE_BYTES = 32
 """Bytes of a move, its share of the memory for solving included."""
-_STATES_AT_ONCE = 1 << 13
-"""States between two calls of `progress`: a small part of a second."""
 
 
 class Moves(NamedTuple):

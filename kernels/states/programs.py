@@ -59,7 +59,7 @@ class Programs:
     def initial(self, num: int) -> np.ndarray:
         """The wide rows of the first `num` initial states. Raises ModelError if one does not fit."""
         found = np.empty((num, self.num_words), np.int64)
-        given = [Columns(np.zeros((self.num_words, num), np.int64)), Columns(np.arange(num)[None])]
+        given = Columns(np.zeros((self.num_words, num), np.int64)), Columns(np.arange(num)[None])
         self._write("initial", num, given, Columns(found.T), "widths", "an initial state does not fit")
         return found
 
@@ -67,12 +67,12 @@ class Programs:
         """Mask of what instances of an action may lose, each in the state of a wide row. Raises ModelError if it has
         other members than `Model.max_sends` says."""
         found = np.empty((1, len(state)), np.int64)
-        given = [Columns(wide.T, state), Columns(instance[None])]
+        given = Columns(wide.T, state), Columns(instance[None])
         why = f"{self.model.actions[action].name} sends more than {self.model.max_sends} messages, or others"
         self._write(f"sends {action}", len(state), given, Columns(found), "max_sends", why)
         return found[0]
 
-    def after(self, action: int, given: Sequence[Columns], num: int, out: Columns, forgetting: bool) -> None:
+    def after(self, action: int, given: tuple[Columns, Columns], num: int, out: Columns, forgetting: bool) -> None:
         """Writes the words of the states after `num` steps of an action; `given` are words, instances and what is lost.
         With `forgetting` they are those after `Model.forget`. Raises ModelError if one does not fit `Model.widths`."""
         name = f"{'kept' if forgetting and self.model.forget else 'after'} {action}"
@@ -88,13 +88,14 @@ class Programs:
             self._evaluations[name] = Evaluation(self._written[name], self._fixed)
         return self._evaluations[name]
 
-    def _write(self, name: str, num: int, given: Sequence[Columns], out: Columns, declaration: str, why: str) -> None:
+    def _write(
+        self, name: str, num: int, given: tuple[Columns, Columns], out: Columns, declaration: str, why: str
+    ) -> None:
         """Writes a program's outputs; if it has one more, that one says what does not fit."""
-        program, outputs = self._of(name), [out]
-        if program.num_outputs > len(out.array):
-            outputs.append(Columns(np.empty((1, num), np.int64)))
-        program.write(num, given, outputs)
-        if outputs[1:] and outputs[1].array.any():
+        program = self._of(name)
+        beyond = np.zeros((program.num_outputs - len(out.array), num), np.int64)
+        program.write(num, *given, out, Columns(beyond))
+        if beyond.any():
             raise ModelError(declared.unfit(self.model.name, declaration, why))
 
 

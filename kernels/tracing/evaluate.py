@@ -5,7 +5,7 @@ twenty times as long for a few dozen values.
 """
 
 import ctypes
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -32,14 +32,15 @@ class Columns(NamedTuple):
     places: np.ndarray | None = None
     """int64, the places of the values in it, if these are not all of them in order."""
 
-    def table(self) -> np.ndarray:
-        """int64, by leaf or output: address of its first value, distance of two values, and address of `places`."""
-        found = np.zeros((len(self.array), 3), np.int64)
+    def numbers(self) -> tuple[int, ...]:
+        """How many leaves or outputs these are, the address of the first value, the distance of two leaves or outputs
+        and of two places, in values, and the address of `places`."""
         apart, step = self.array.strides
-        found[:, 0] = self.array.ctypes.data + apart * np.arange(len(self.array))
-        found[:, 1] = step // 8
-        found[:, 2] = 0 if self.places is None else self.places.ctypes.data
-        return found
+        places = 0 if self.places is None else self.places.ctypes.data
+        return len(self.array), self.array.ctypes.data, apart // 8, step // 8, places
+
+
+_NOTHING = Columns(np.empty((0, 0), np.int64))
 
 
 class Evaluation:
@@ -51,23 +52,24 @@ class Evaluation:
         rows = _rows_of(whole)
         for number, value in (fixed or {}).items():
             rows[number] = value
-        _run()(len(whole.steps), whole.steps.ctypes.data, rows.ctypes.data, 1, 0, 0, 0, 0, 0)
+        _run()(*_pointers(whole, rows), 1, *4 * _NOTHING.numbers())
         self._program = specialized(whole, fixed or {}, rows[:, 0].copy())
         self._rows = _rows_of(self._program)
+        self._pointers = _pointers(self._program, self._rows)
 
     def __call__(self, leaves: np.ndarray) -> np.ndarray:
         """The values of the outputs where the leaves have these, int64 by leaf and place: int64 by output and place."""
         found = np.empty((self.num_outputs, leaves.shape[1]), np.int64)
-        self.write(leaves.shape[1], [Columns(leaves)], [Columns(found)])
+        self.write(leaves.shape[1], Columns(leaves), _NOTHING, Columns(found))
         return found
 
-    def write(self, count: int, leaves: Iterable[Columns], outputs: Iterable[Columns]) -> None:
-        """Writes `count` values of all outputs, for as many of the first leaves as are given, in order."""
-        given, out = (np.concatenate([each.table() for each in columns]) for columns in (leaves, outputs))
-        assert len(out) == self.num_outputs
-        arrays = self._program.steps, self._rows, given, self._program.results, out
-        steps, rows, table, results, out_table = (array.ctypes.data for array in arrays)
-        _run()(len(self._program.steps), steps, rows, count, len(given), table, len(out), results, out_table)
+    def write(
+        self, count: int, leaves: Columns, more_leaves: Columns, outputs: Columns, more_outputs: Columns = _NOTHING
+    ) -> None:
+        """Writes `count` values of all outputs, for as many of the first leaves as are given."""
+        assert len(outputs.array) + len(more_outputs.array) == self.num_outputs
+        columns = (leaves, more_leaves, outputs, more_outputs)
+        _run()(*self._pointers, count, *(number for each in columns for number in each.numbers()))
 
 
 def _rows_of(program: Program) -> np.ndarray:
@@ -77,33 +79,37 @@ def _rows_of(program: Program) -> np.ndarray:
     return rows
 
 
+def _pointers(program: Program, rows: np.ndarray) -> tuple[int, ...]:
+    return len(program.steps), program.steps.ctypes.data, rows.ctypes.data, program.results.ctypes.data
+
+
 @cache
 def _run() -> Any:
-    """Compiles `run(num_steps, steps, values, count, num_leaves, leaves, num_outputs, rows, outputs)`, with tables of
-    columns for leaves and outputs."""
+    """Compiles `run(num_steps, steps, rows, results, count, ...)`, with the numbers of four `Columns`: the leaves, more
+    of them, outputs, and more of them."""
     module = ir.Module("programs")
-    numbers_and_arrays = [I64, POINTER, POINTER, I64, I64, POINTER, I64, POINTER, POINTER]
-    function = ir.Function(module, ir.FunctionType(ir.VoidType(), numbers_and_arrays), "run")
-    num_steps, steps, values, count, num_leaves, leaves, num_outputs, rows, outputs = function.args
+    kinds = [I64, POINTER, POINTER, POINTER, I64, *4 * [I64, POINTER, I64, I64, POINTER]]
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), kinds), "run")
+    num_steps, steps, rows, results, count, *numbers = function.args
+    leaves, more_leaves, outputs, more_outputs = (numbers[i : i + 5] for i in range(0, 20, 5))
     builder = ir.IRBuilder(function.append_basic_block())
     with cgutils.for_range_slice(builder, I64(0), count, I64(_SIZE)) as (start, _):
         left = builder.sub(count, start)
         size = builder.select(builder.icmp_signed("<", left, I64(_SIZE)), left, I64(_SIZE))
-        with cgutils.for_range(builder, num_leaves) as leaf:
-            row = _at(builder, values, builder.mul(leaf.index, I64(_SIZE)))
-            for value, there in _each(builder, leaves, leaf.index, start, size):
+        for columns, first in ((leaves, I64(0)), (more_leaves, leaves[0])):
+            for number, value, there in _each(builder, columns, start, size):
+                row = _at(builder, rows, builder.mul(builder.add(first, number), I64(_SIZE)))
                 builder.store(builder.load(there, typ=I64), _at(builder, row, value))
         with cgutils.for_range(builder, num_steps) as step:
-            _emit_step(builder, _at(builder, steps, builder.mul(step.index, I64(FIELDS))), values, size)
-        with cgutils.for_range(builder, num_outputs) as output:
-            row = builder.load(_at(builder, rows, output.index), typ=I64)
-            row = _at(builder, values, builder.mul(row, I64(_SIZE)))
-            for value, there in _each(builder, outputs, output.index, start, size):
+            _emit_step(builder, _at(builder, steps, builder.mul(step.index, I64(FIELDS))), rows, size)
+        for columns, first in ((outputs, I64(0)), (more_outputs, outputs[0])):
+            for number, value, there in _each(builder, columns, start, size):
+                result = builder.load(_at(builder, results, builder.add(first, number)), typ=I64)
+                row = _at(builder, rows, builder.mul(result, I64(_SIZE)))
                 builder.store(builder.load(_at(builder, row, value), typ=I64), there)
     builder.ret_void()
     engine, address = linked(object_code(str(module)), function.name)
-    types = (ctypes.c_int64 if kind == I64 else ctypes.c_void_p for kind in numbers_and_arrays)
-    run = ctypes.CFUNCTYPE(None, *types)(address)
+    run = ctypes.CFUNCTYPE(None, *(ctypes.c_int64 if kind == I64 else ctypes.c_void_p for kind in kinds))(address)
     run.engine = engine  # type: ignore[attr-defined]  # which owns the code
     return run
 
@@ -112,18 +118,20 @@ def _at(builder: Any, array: Any, place: Any) -> Any:
     return builder.gep(array, [place], source_etype=I64)
 
 
-def _each(builder: Any, table: Any, number: Any, start: Any, size: Any) -> Iterator[tuple[Any, Any]]:
-    """Emits loops over `size` values of a column from place `start` on; yields, in each, the value's number and its
-    address."""
-    column = _at(builder, table, builder.mul(number, I64(3)))
-    first, step, places = (builder.load(_at(builder, column, I64(i)), typ=I64) for i in range(3))
-    array = builder.inttoptr(first, POINTER)
-    with builder.if_else(builder.icmp_signed("==", places, I64(0))) as (in_order, elsewhere):
-        with in_order, cgutils.for_range(builder, size) as loop:
-            yield loop.index, _at(builder, array, builder.mul(step, builder.add(start, loop.index)))
-        with elsewhere, cgutils.for_range(builder, size) as loop:
-            place = _at(builder, builder.inttoptr(places, POINTER), builder.add(start, loop.index))
-            yield loop.index, _at(builder, array, builder.mul(step, builder.load(place, typ=I64)))
+def _each(builder: Any, columns: Sequence[Any], start: Any, size: Any) -> Iterator[tuple[Any, Any, Any]]:
+    """Emits loops over `size` values of columns from place `start` on; yields, in each, the number of the leaf or the
+    output, the value's number, and its address."""
+    num, array, apart, step, places = columns
+    in_order = builder.icmp_signed("==", builder.ptrtoint(places, I64), I64(0))
+    with cgutils.for_range(builder, num) as column:
+        first = _at(builder, array, builder.mul(apart, column.index))
+        with builder.if_else(in_order) as (plain, elsewhere):
+            with plain, cgutils.for_range(builder, size) as loop:
+                place = builder.add(start, loop.index)
+                yield column.index, loop.index, _at(builder, first, builder.mul(step, place))
+            with elsewhere, cgutils.for_range(builder, size) as loop:
+                place = builder.load(_at(builder, places, builder.add(start, loop.index)), typ=I64)
+                yield column.index, loop.index, _at(builder, first, builder.mul(step, place))
 
 
 def _emit_step(builder: Any, step: Any, values: Any, size: Any) -> None:

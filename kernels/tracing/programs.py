@@ -36,7 +36,7 @@ class Program(NamedTuple):
     @property
     def num_values(self) -> int:
         """Number of values."""
-        return self.num_leaves + len(self.constants) + len(self.steps)
+        return max(self.num_leaves + len(self.constants), 1 + self.steps[:, -1].max(initial=-1))
 
 
 class Part(NamedTuple):
@@ -95,7 +95,8 @@ def specialized(whole: Program, fixed: Mapping[int, int], values: np.ndarray) ->
     is_known[num_leaves : whole.num_leaves + len(whole.constants)] = True
     steps, results = whole.steps.copy(), whole.results.copy()
     _fold(steps, results, is_known, values)
-    return Program(*_compact(steps, results, is_known, values, num_leaves), num_leaves)
+    steps, constants, results = _compact(steps, results, is_known, values, num_leaves)
+    return Program(steps, constants, results, num_leaves)
 
 
 _NAMES = "and", "or", "xor", "add", "sub", "shl", "shr", "mul", "both", "either", "differ", "select", "when", "deposit"

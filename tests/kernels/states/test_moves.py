@@ -49,7 +49,8 @@ def test_it_is_told_how_far_the_listing_is_which_changes_no_step(monkeypatch):
     head: Any = grown("compaction", WHOLE)
     num, told = head.solve().states, list[tuple[int, int]]()
     at_once = moves_of(head, num)
-    monkeypatch.setattr("quorisk.kernels.states.moves._STATES_AT_ONCE", 10)
+    monkeypatch.setattr("quorisk.kernels.states.expand._MOST_STATES", 10)
+    head.expand.at_once = 10
     found = moves_of(head, num, lambda *each: told.append(each))
     assert len(told) > 2
     assert told == [(place, num) for place in range(0, num, 10)]
