@@ -24,13 +24,11 @@ from quorisk.kernels.states.store import (
     ENDED,
     FULL,
     MOST_SUCCESSORS,
-    WIDER,
     Store,
     approach,
     seek,
     settle,
     why_stop,
-    write_row,
 )
 
 MOST_STATES = 2**31 - 2
@@ -101,6 +99,7 @@ def build_chain(model: Model, point: Point, memory_bytes: int, progress: Progres
             _check_room(count, in_all, count * store.state_bytes + transitions * TRANSITION_BYTES, memory_bytes)
         here = np.arange(place, min(level_end, place + expand.at_once))
         batch = expand(store.kept, here)
+        status = store.admit(batch.rows, count)
         while place <= here[-1] and status != FULL:
             given = batch, place - int(here[0]), odds.rates[-1], store.kept, latest
             status, place, count = _expand(*given, place, count, chain)
@@ -168,9 +167,7 @@ def _expand(batch, i, end_rate, stored, latest, place, count, chain):
         first_row = batch.first_row[i]
         num = batch.first_row[i + 1] - first_row
         for k in range(num):
-            if not write_row(batch.rows[first_row + k], stored, count + k):
-                return WIDER, place, count
-            mixed[k] = seek(stored, count + k)
+            mixed[k] = seek(batch.rows[first_row + k], stored, count + k)
         for k in range(num):
             approach(stored, mixed[k])
         total, ends = batch.total[i], batch.ends[i]

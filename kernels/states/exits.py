@@ -16,8 +16,6 @@ from quorisk.kernels.states.store import (
     ENDED,
     FULL,
     MOST_SUCCESSORS,
-    NO_ROW,
-    WIDER,
     Store,
     approach,
     fetch_state,
@@ -25,7 +23,7 @@ from quorisk.kernels.states.store import (
     seek,
     settle,
     why_stop,
-    write_row,
+    wide_rows,
 )
 
 
@@ -76,6 +74,8 @@ def exits_of(head: Head, solved: SolvedHead, memory_bytes: int) -> Exits:
         here, done = order[i : i + head.expand.at_once], 0
         due = head.arrays.due[here].astype(np.int64) - head.arrays.cost[here]
         batch = head.expand(head.kept, here, False, np.where(due > 0, due, NEVER))
+        itself = wide_rows(head.kept, here[due == 0]).view(np.uint64)
+        status = max(store.admit(rows, count) for rows in (itself, batch.rows))
         while done < len(here) and status != FULL:
             given = batch, here, done, due, head.kept, head.arrays.leaves, solved.flows, store.kept, flows
             status, done, count = _leave(*given, count)
@@ -108,8 +108,6 @@ def _leave(batch, places, i, due, stored, leaves, flows, exits, exit_flows, coun
         if due[i] == 0:
             fetch_state(stored, place)
             found = keep_row(stored.here, exits, count)
-            if found == NO_ROW:
-                return WIDER, i, count
             exit_flows[found] += flows[place]
             count += found == count
             i += 1
@@ -117,9 +115,7 @@ def _leave(batch, places, i, due, stored, leaves, flows, exits, exit_flows, coun
         share, first_row = flows[place] / leaves[place], batch.first_row[i]
         num = batch.first_row[i + 1] - first_row
         for k in range(num):
-            if not write_row(batch.rows[first_row + k], exits, count + k):
-                return WIDER, i, count
-            mixed[k] = seek(exits, count + k)
+            mixed[k] = seek(batch.rows[first_row + k], exits, count + k)
         for k in range(num):
             approach(exits, mixed[k])
         k, first_at = 0, count

@@ -116,7 +116,7 @@ class Expander:
         self, wide: np.ndarray, source: np.ndarray, instance: np.ndarray, action: np.ndarray, lost: np.ndarray
     ) -> np.ndarray:
         """The wide rows of the states after steps, by step and word."""
-        rows, steps = np.empty((len(source), wide.shape[1]), np.uint64), np.array([instance, lost])
+        rows, steps = wide[source], np.array([instance, lost])
         order = np.argsort(action, kind="stable")
         bounds = np.searchsorted(action[order], np.arange(len(self._odds.loss_cost) + 1))
         for place in np.flatnonzero(np.diff(bounds)).tolist():
@@ -125,7 +125,7 @@ class Expander:
             self.programs.after(place, given, len(part), Columns(rows.T, part), self._lumps)
         if self._lumps:
             stand_in(self.programs.model, rows, self._odds.alike)
-        return rows
+        return rows.view(np.uint64)
 
 
 @kept

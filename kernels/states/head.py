@@ -30,9 +30,7 @@ from quorisk.kernels.states.store import (
     ENDED,
     FULL,
     MOST_SUCCESSORS,
-    NO_ROW,
     SLICE,
-    WIDER,
     Kept,
     Store,
     keep_row,
@@ -180,6 +178,7 @@ class Head:
             here = places[: self.expand.at_once]
             cost = level - arrays.cost[here].astype(np.int64)
             batch, done = self.expand(self.kept, here, cost == 0, cost, cost), 0
+            status = self._store.admit(batch.rows, self.num_states)
             while done < len(here) and status != FULL:
                 given = batch, here, done, level, self.odds.rates[-1], self.kept, arrays
                 status, done, self.num_states, self.transitions = _expand(*given, self.num_states, self.transitions)
@@ -236,7 +235,7 @@ def compile_common(model: Model, point: Point) -> None:
     chain = _chain(arrays, 0, 0)
     absorption.visits(chain, absorption.components(chain))
     store = Store(model, odds.params, _ROOM, STATE_BYTES)
-    store.make_room(WIDER, 0)
+    store.admit(~store.kept.here[None], 0)
     nowhere = np.empty(0, np.int64)
     _expand(Expander(model, odds, lumps=True)(store.kept, nowhere), nowhere, 0, 0, 1.0, store.kept, arrays, 0, 0)
 
@@ -325,10 +324,6 @@ def _expand(batch, places, i, level, end_rate, stored, arrays, count, end):
             elif batch.is_wanted[step]:
                 found = keep_row(batch.rows[at], stored, count)
                 at += 1
-                if found == NO_ROW:
-                    for begun in range(row, end):
-                        arrays.latest[arrays.target[begun]] = 0
-                    return WIDER, i, count, row
                 if found == count:
                     arrays.cost[found] = arrays.due[found] = level
                     arrays.leaves[found] = 1.0

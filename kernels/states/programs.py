@@ -73,8 +73,9 @@ class Programs:
         return found[0]
 
     def after(self, action: int, given: tuple[Columns, Columns], num: int, out: Columns, forgetting: bool) -> None:
-        """Writes the words of the states after `num` steps of an action; `given` are words, instances and what is lost.
-        With `forgetting` they are those after `Model.forget`. Raises ModelError if one does not fit `Model.widths`."""
+        """Turns the words of states, in `out`, into those after `num` steps of an action; `given` are the words,
+        instances and what is lost. With `forgetting` they are those after `Model.forget`. Raises ModelError if one does
+        not fit `Model.widths`."""
         name = f"{'kept' if forgetting and self.model.forget else 'after'} {action}"
         why = f"{self.model.actions[action].name} makes a value that does not fit its field"
         self._write(name, num, given, out, "widths", why)
@@ -85,7 +86,7 @@ class Programs:
 
     def _of(self, name: str) -> Evaluation:
         if name not in self._evaluations:
-            self._evaluations[name] = Evaluation(self._written[name], self._fixed)
+            self._evaluations[name] = Evaluation(self._written[name], self._fixed, name.startswith(("after", "kept")))
         return self._evaluations[name]
 
     def _write(

@@ -49,19 +49,20 @@ def _fields(model: Model) -> _Fields:
 
 
 def stand_in(model: Model, rows: np.ndarray, number: int) -> None:
-    """Puts the first `number` things of each state, which are alike, in order. `rows` are wide rows, by state."""
+    """Puts the first `number` things of each state, which are alike, in order. `rows` are wide rows, int64 by
+    state and word."""
     if model.alike and number >= 2:
-        _put_in_order(rows.view(np.int64), number, model.alike.most, _fields(model))
+        _put_in_order(rows, number, model.alike.most, _fields(model))
 
 
 def representative(programs: Programs, state: Any, number: int) -> Any:
     """The representative of a state, for plain Python."""
     model = programs.model
-    row = wide_row(state, model.widths)[None]
+    row = wide_row(state, model.widths)[None].view(np.int64)
     if model.forget:
-        row = programs.forgotten(row.view(np.int64)).view(np.uint64).copy()
+        row = np.ascontiguousarray(programs.forgotten(row))
     stand_in(model, row, number)
-    return unpacked(row[0], model.widths)
+    return unpacked(row[0].view(np.uint64), model.widths)
 
 
 @kept

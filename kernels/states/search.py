@@ -19,7 +19,6 @@ from quorisk.kernels.states.store import (
     ENDED,
     FULL,
     MOST_SUCCESSORS,
-    WIDER,
     Kept,
     Store,
     approach,
@@ -27,7 +26,6 @@ from quorisk.kernels.states.store import (
     settle,
     why_stop,
     wide_rows,
-    write_row,
 )
 
 _MANY = 64
@@ -128,6 +126,7 @@ def visit(
         while first < last and status != FULL and not breaking[0, list(wanted)].any():
             here = np.arange(first, min(last, first + expand.at_once))
             batch, before = expand(store.kept, here), count
+            status = store.admit(batch.rows, count)
             while first <= here[-1] and status != FULL:
                 given = batch, first - int(here[0]), store.kept, parents, first, count, counts
                 status, first, count = _expand(*given)
@@ -174,9 +173,7 @@ def _expand(batch, i, stored, parents, place, count, counts):
                     break
                 return why, place, count
             for at in range(batch.first[i], batch.first[i + 1]):
-                if not write_row(batch.rows[at], stored, count + num):
-                    return WIDER, place, count
-                mixed[num] = seek(stored, count + num)
+                mixed[num] = seek(batch.rows[at], stored, count + num)
                 sources[num] = place + i - begun
                 num += 1
             i += 1

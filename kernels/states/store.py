@@ -38,11 +38,8 @@ TABLE_BYTES = 8 * 6
 """Bytes of the table by state: at most 4 slots, and while it doubles the 2 of the old table."""
 _PLACE_BITS = 40
 _PLACE = np.int64((1 << _PLACE_BITS) - 1)
-ENDED, TABLE_FULL, FULL, WIDER = range(4)
-"""Reasons why compiled code stopped: the end of its slice, a full hash table, other full arrays, or a state that
-differs from all others where rows have no bits for it."""
-NO_ROW = -1
-"""Value in place of the number of a state that has no row, since it differs where rows have no bits."""
+ENDED, TABLE_FULL, FULL = range(3)
+"""Reasons why compiled code stopped: the end of what it was given, a full hash table, or other full arrays."""
 
 
 class Kept(NamedTuple):
@@ -50,7 +47,6 @@ class Kept(NamedTuple):
 
     rows: np.ndarray  # uint64, [number, word]; as many as memory holds
     table: np.ndarray  # int64, a power of two
-    wide: np.ndarray  # uint64, the wide row of the state that was looked up last, or that has no row
     here: np.ndarray  # uint64, the wide row of the state that was read last
     layout: RowLayout
 
@@ -66,7 +62,7 @@ class Store:
         table = np.zeros(max(1 << 16, 1 << (4 * model.initial_choices(params)).bit_length()), np.int64)
         wide = _first_row(model, params)
         layout = narrowest(wide)
-        self.kept = Kept(self._rows(layout), table, wide, wide.copy(), layout)
+        self.kept = Kept(self._rows(layout), table, wide, layout)
 
     def _rows(self, layout: RowLayout) -> np.ndarray:
         capacity = 8 * len(self._flat) // (8 * layout.num_words + self._other_bytes)
@@ -87,7 +83,7 @@ class Store:
 
     def state(self, place: int) -> Any:
         """Returns the state of number `place`, for plain Python."""
-        wide = np.empty_like(self.kept.wide)
+        wide = np.empty_like(self.kept.here)
         spread(self.kept.rows[place], self.kept.layout, wide)
         return unpacked(wide, self._model.widths)
 
@@ -96,7 +92,7 @@ class Store:
         states these are."""
         places = np.empty(self._model.initial_choices(self._params), np.int64)
         wide = programs.initial(len(places)).view(np.uint64)
-        choice, count, status = 0, 0, ENDED
+        choice, count, status = 0, 0, self.admit(wide, 0)
         while choice < len(places) and status != FULL:
             status, choice, count = _keep_all(wide, self.kept, places, choice, count)
             status = self.make_room(status, count)
@@ -106,16 +102,23 @@ class Store:
         """Makes the room that compiled code lacked, with `count` states kept. Returns ENDED; FULL if it cannot."""
         if status == TABLE_FULL:
             self._fill(np.zeros(2 * len(self.kept.table), np.int64), count)
-        elif status == WIDER:
-            before = self.kept
-            layout = widened(before.layout, before.wide)
-            rows = self._rows(layout)
-            if len(rows) < count + MOST_SUCCESSORS:
-                return FULL
-            _widen(before.rows, before.layout, rows, layout, count, np.empty_like(before.wide))
-            self.kept = before._replace(rows=rows, layout=layout)
-            self._fill(np.zeros_like(before.table), count)
         return FULL if status == FULL else ENDED
+
+    def admit(self, wide: np.ndarray, count: int) -> int:
+        """Makes rows wide enough for more states, whose wide rows these are, with `count` states kept. Returns ENDED;
+        FULL if memory does not hold wider rows."""
+        before = self.kept
+        differing = _differing(wide, before.layout.base) & before.layout.fixed
+        if not differing.any():
+            return ENDED
+        layout = widened(before.layout, before.layout.base ^ differing)
+        rows = self._rows(layout)
+        if len(rows) < count + MOST_SUCCESSORS:
+            return FULL
+        _widen(before.rows, before.layout, rows, layout, count, np.empty_like(before.here))
+        self.kept = before._replace(rows=rows, layout=layout)
+        self._fill(np.zeros_like(before.table), count)
+        return ENDED
 
     def _fill(self, table: np.ndarray, count: int) -> None:
         self.kept = self.kept._replace(table=table)
@@ -124,7 +127,7 @@ class Store:
 
 def wide_rows(stored: Kept, places: np.ndarray) -> np.ndarray:
     """The wide rows of the states of these numbers, int64 by place and word."""
-    wide = np.empty((len(places), len(stored.wide)), np.uint64)
+    wide = np.empty((len(places), len(stored.here)), np.uint64)
     _wide_rows(stored, places, wide)
     return wide.view(np.int64)
 
@@ -144,27 +147,10 @@ def fetch_state(kept, place):
 
 
 @jitable
-def write_row(wide, kept, at):
-    """Writes the row of a wide row to place `at`. Returns whether rows can hold it; if not, sets `kept.wide` to it."""
-    beyond = np.uint64(0)
-    for i in range(len(wide)):
-        beyond |= (wide[i] ^ kept.layout.base[i]) & kept.layout.fixed[i]
-    if beyond != 0:
-        for i in range(len(wide)):
-            kept.wide[i] = wide[i]
-        return False
-    narrow(wide, kept.layout, kept.rows[at])
-    return True
-
-
-@jitable
 def keep_row(wide, kept, count):
     """Returns the number of a state, given its wide row: that of its equal, or `count` if it is new, after all others.
-
-    Returns NO_ROW if the rows cannot hold it: `kept.wide` is its wide row then.
-    """
-    if not write_row(wide, kept, count):
-        return NO_ROW
+    Rows must be wide enough, see `Store.admit`."""
+    narrow(wide, kept.layout, kept.rows[count])
     return settle(kept, count, hash_words(kept.rows[count]), count)
 
 
@@ -177,8 +163,10 @@ def why_stop(kept, count):
 
 
 @jitable
-def seek(kept, at):
-    """Returns the hash of a row that was written, for `settle`, and prefetches the slot that `approach` reads."""
+def seek(wide, kept, at):
+    """Writes a state's row to place `at`, given its wide row. Returns the row's hash, for `settle`, and prefetches the
+    slot that `approach` reads."""
+    narrow(wide, kept.layout, kept.rows[at])
     mixed = hash_words(kept.rows[at])
     prefetch(kept.table, mixed & np.uint64(len(kept.table) - 1))
     return mixed
@@ -230,8 +218,6 @@ def _keep_all(wide, stored, places, choice, count):
         if why != ENDED:
             return why, choice, count
         found = keep_row(wide[choice], stored, count)
-        if found == NO_ROW:
-            return WIDER, choice, count
         places[choice] = found
         count += found == count
         choice += 1
@@ -240,10 +226,22 @@ def _keep_all(wide, stored, places, choice, count):
 
 @kept
 @njit(nogil=True, error_model="numpy")
+def _differing(wide, base):
+    """Returns the bits, by word, in which one of these wide rows or more differ from `base`."""
+    found = np.zeros_like(base)
+    for i in range(len(wide)):
+        for word in range(len(base)):
+            found[word] |= wide[i, word] ^ base[word]
+    return found
+
+
+@kept
+@njit(nogil=True, error_model="numpy")
 def _wide_rows(stored, places, wide):
     for i in range(len(places)):
         fetch_state(stored, places[i])
-        wide[i] = stored.here
+        for word in range(len(stored.here)):
+            wide[i, word] = stored.here[word]
 
 
 @kept

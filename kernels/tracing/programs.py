@@ -84,8 +84,9 @@ def _mask(part: Part) -> int:
     return (1 << part.width) - 1
 
 
-def specialized(whole: Program, fixed: Mapping[int, int], values: np.ndarray) -> Program:
-    """The program where leaves, the last ones, have fixed values, by their numbers: these are none of its leaves.
+def specialized(whole: Program, fixed: Mapping[int, int], values: np.ndarray) -> tuple[Program, np.ndarray]:
+    """The program where leaves, the last ones, have fixed values, by their numbers: these are none of its leaves. And
+    the numbers of the leaves that it reads.
 
     `values` are all values of the whole program, int64, with these and any of the other leaves. The values of the new
     program are used again after the last step that reads them.
@@ -95,8 +96,8 @@ def specialized(whole: Program, fixed: Mapping[int, int], values: np.ndarray) ->
     is_known[num_leaves : whole.num_leaves + len(whole.constants)] = True
     steps, results = whole.steps.copy(), whole.results.copy()
     _fold(steps, results, is_known, values)
-    steps, constants, results = _compact(steps, results, is_known, values, num_leaves)
-    return Program(steps, constants, results, num_leaves)
+    steps, constants, results, leaves = _compact(steps, results, is_known, values, num_leaves)
+    return Program(steps, constants, results, num_leaves), leaves
 
 
 _NAMES = "and", "or", "xor", "add", "sub", "shl", "shr", "mul", "both", "either", "differ", "select", "when", "deposit"
@@ -157,7 +158,8 @@ def _simplest(operation, step, is_known, values):
 @kept
 @njit(nogil=True, error_model="numpy")
 def _compact(steps, results, is_known, values, num_leaves):
-    """Returns the steps that results depend on, the constants that these read, and the results, numbered anew."""
+    """Returns the steps that results depend on, the constants that these read, and the results, numbered anew; and the
+    leaves that are read."""
     last = np.full(len(is_known), -1)  # the last step that reads a value; beyond all steps for results
     for result in results:
         last[result] = len(steps)
@@ -165,6 +167,7 @@ def _compact(steps, results, is_known, values, num_leaves):
         if last[steps[i, 4]] >= 0 and not is_known[steps[i, 4]]:
             for k in range(1, 1 + _NUM_ARGS[steps[i, 0]]):
                 last[steps[i, k]] = max(last[steps[i, k]], i)
+    leaves = np.nonzero(last[:num_leaves] >= 0)[0]
     number, constants = np.full(len(is_known), -1), np.empty(len(is_known), np.int64)
     num = 0
     for value in range(len(is_known)):
@@ -197,4 +200,4 @@ def _compact(steps, results, is_known, values, num_leaves):
         kept_steps += 1
     for i in range(len(results)):
         results[i] = number[results[i]]
-    return steps[:kept_steps].copy(), constants[:num].copy(), results
+    return steps[:kept_steps].copy(), constants[:num].copy(), results, leaves

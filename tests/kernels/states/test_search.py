@@ -19,7 +19,7 @@ def test_states_of_equal_hash_are_told_apart_by_every_word(word):
     inner = bind(store.settle, "collide")  # for compiled code alone
     settle = njit(lambda kept, at, count: inner(kept, at, one_hash_for_all, count))
     rows, nothing = np.zeros((9, 3), np.uint64), np.zeros(1, np.uint64)
-    kept = store.Kept(rows, np.zeros(64, np.int64), nothing, nothing, narrowest(nothing))
+    kept = store.Kept(rows, np.zeros(64, np.int64), nothing, narrowest(nothing))
     for place in range(4):
         rows[place + 2, word] = place + 1
         assert settle(kept, place + 2, place) == place
