@@ -20,7 +20,7 @@ from quorisk.kernels.tracing.folding import make, new_graph
 from quorisk.kernels.tracing.machine import I64, POINTER, lanes_of
 from quorisk.kernels.tracing.programs import ARGUMENTS, FIELDS, OPERATIONS, Program, specialized
 
-_SIZE, _LANES = 64, 8
+_SIZE, _LANES = 128, 8
 """Number of values in a row, and of those computed by one instruction."""
 _WORTH_COMPILING = 1 << 20
 """Number of values after which compiling a program has about paid: of each of its steps, that takes as long as
