@@ -19,7 +19,6 @@ from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
 
-from quorisk.kernels import declared
 from quorisk.kernels.errors import ModelError
 from quorisk.kernels.keeping import kept, locked, source_hash
 from quorisk.kernels.machine_code import INLINED, emits
@@ -51,18 +50,18 @@ def _sources(protocol: str) -> str:
     return str(path)
 
 
-def bind(template: Any, name: str, kept_for: str | None = None, allocates: bool = True, **names: Any) -> Any:
+def bind(template: Any, name: str, kept_for: str | None = None, **names: Any) -> Any:
     """Compiles `template` under `name`, with `names` as globals.
 
     With `kept_for`, a protocol or "" as in `code_folder`, the machine code is kept on disk, and Python may call it;
-    else it is inlined into what calls it. Unless it `allocates`, it counts no references to arrays.
+    else it is inlined into what calls it.
     """
     cached = kept_for is not None
     code = template.__code__ if kept_for is None else template.__code__.replace(co_filename=_sources(kept_for))
     function = FunctionType(code, template.__globals__ | names, name, template.__defaults__)
     function.__qualname__ = f"{template.__qualname__}.{name}"
     function.__module__ = template.__module__
-    options: dict[str, Any] = {"_nrt": allocates} if cached else INLINED
+    options: dict[str, Any] = {} if cached else INLINED
     compiled = njit(function, nogil=True, error_model="numpy", **options)
     return kept(compiled) if cached else compiled
 
@@ -105,18 +104,9 @@ def element(context, builder, array_type, array, offset):
     return builder.gep(data, [offset])
 
 
-@emits(lambda value, words: types.void(value, words))
-def store_words(context, builder, call, args):
-    """Writes the integers of a nested tuple to words[0], words[1], ..."""
-    for i, path in enumerate(leaf_paths(call.args[0])):
-        place = element(context, builder, call.args[1], args[1], machine.constant(machine.I64, i))
-        builder.store(builder.extract_value(args[0], path), place)
-    return context.get_dummy_value()
-
-
 @emits(lambda like, words: like(like, words))
 def load_words(context, builder, call, args):
-    """Returns a nested tuple of the type of `like` from the integers that `store_words` wrote."""
+    """Returns a nested tuple of the type of `like` from the integers words[0], words[1], ..."""
     result = args[0]
     for i, path in enumerate(leaf_paths(call.args[0])):
         place = element(context, builder, call.args[1], args[1], machine.constant(machine.I64, i))
@@ -154,45 +144,22 @@ def too_wide(builder: Any, values: Iterable[tuple[Any, int]]) -> Any:
 
 
 @cache
-def packing(widths: Any, name: str) -> tuple[Any, Any]:
-    """Compiled code's `pack(state, wide, base, fixed)` and `unpack(like, wide)` for states of these widths.
-
-    `pack` writes the wide row, and returns the bits of `fixed` in which it differs from `base`, of all words or-ed. It
-    raises ModelError, which names the protocol `name`, if the state does not fit.
-    """
+def unpacking(widths: Any) -> Any:
+    """Compiled code's `unpack(like, wide)`: the state of a wide row, of the type of `like`."""
     fields, word_type = fields_of(widths), ir.IntType(64)
-    why = declared.unfit(name, "widths", "a state has a value that does not fit its field")
-
-    def number(value):
-        return ir.Constant(word_type, value)
-
-    @emits(lambda state, wide, base, fixed: types.uint64(state, wide, base, fixed))
-    def pack(context, builder, call, args):
-        words = [number(0)] * (fields[-1].word + 1)
-        values = [builder.extract_value(args[0], path) for path in leaf_paths(call.args[0])]
-        fitting = ((value, field.width) for value, field in zip(values, fields, strict=True))
-        refuse(context, builder, too_wide(builder, fitting), why)
-        for field, value in zip(fields, values, strict=True):
-            words[field.word] = builder.or_(words[field.word], builder.shl(value, number(field.shift)))
-        other = number(0)
-        for i, word in enumerate(words):
-            there = [element(context, builder, *row, number(i)) for row in zip(call.args[1:], args[1:], strict=True)]
-            builder.store(word, there[0])
-            differs = builder.and_(builder.xor(word, builder.load(there[1])), builder.load(there[2]))
-            other = builder.or_(other, differs)
-        return other
 
     @emits(lambda like, wide: like(like, wide))
     def unpack(context, builder, call, args):
         state = args[0]
         for field, path in zip(fields, leaf_paths(call.args[0]), strict=True):
-            word = builder.load(element(context, builder, call.args[1], args[1], number(field.word)))
-            value = builder.lshr(word, number(field.shift))
-            value = builder.and_(value, number((1 << field.width) - 1))
+            place = ir.Constant(word_type, field.word)
+            word = builder.load(element(context, builder, call.args[1], args[1], place))
+            value = builder.lshr(word, ir.Constant(word_type, field.shift))
+            value = builder.and_(value, ir.Constant(word_type, (1 << field.width) - 1))
             state = builder.insert_value(state, value, path)
         return state
 
-    return pack, unpack
+    return unpack
 
 
 @emits(lambda words, place: types.void(words, types.uint64))

@@ -8,14 +8,14 @@ from llvmlite import ir
 from numba.core import cgutils
 
 from quorisk.kernels import declared, rule
-from quorisk.kernels.compiled import element, leaf_paths, refuse, too_wide
+from quorisk.kernels.compiled import leaf_paths, refuse, too_wide
 from quorisk.kernels.machine_code import HAS_PDEP
 from quorisk.kernels.model import Model, smallest_params
 from quorisk.kernels.packing import fields_of
 from quorisk.kernels.tracing.emit import Emitter
 from quorisk.kernels.tracing.expressions import bits, same
 from quorisk.kernels.tracing.general import STATE, GeneralModel, general
-from quorisk.kernels.tracing.machine import I64, constant
+from quorisk.kernels.tracing.machine import I64
 
 
 class Emit:
@@ -48,7 +48,6 @@ class Emit:
         """Returns a function that gives the value of each of `outputs`, which are emitted on demand.
 
         `state` and `params` are nested LLVM values, `others` those of the other leaves by name, which may come later.
-        `state` may be a function that gives the leaf at a place.
         """
 
         def leaf(name: Any, _: int) -> Any:
@@ -57,7 +56,7 @@ class Emit:
             kind, i = name
             if kind != STATE:
                 return builder.extract_value(params, i)
-            return state(i) if callable(state) else builder.extract_value(state, self.paths[i])
+            return builder.extract_value(state, self.paths[i])
 
         emitter = Emitter(builder, 1, 64, leaf, outputs, HAS_PDEP)
         return lambda value: emitter.get(value, 64)
@@ -82,49 +81,10 @@ class Emit:
             refuse(context, builder, beyond, declared.unfit(self.name, "max_sends", why))
         return sent
 
-    def fit(self, context: Any, builder: Any, action: int, after: Mapping[int, Any]) -> None:
-        """Emits a check that refuses leaves after an action which exceed `Model.widths`, where that is possible."""
-        made = self.within_widths.after[action]
-        unseen = [(after[i], self.fields[i].width) for i in after if bits(made[i])[1] >> self.fields[i].width]
-        if unseen:
-            why = f"{self.action_names[action]} makes a value that does not fit its field"
-            refuse(context, builder, too_wide(builder, unseen), declared.unfit(self.name, "widths", why))
-
     def changed(self, action: int) -> dict[int, Any]:
         """The leaves that an action changes, by their places."""
         pairs = zip(self.model.state, self.model.after[action], strict=True)
         return {i: after for i, (before, after) in enumerate(pairs) if not same(before, after)}
-
-
-class WideRow:
-    """A state in memory, as its wide row (`packing.fields_of`), whose leaves are loaded where they are used.
-
-    If the state were there as values, LLVM would compute ahead of a loop all that any action in it may use.
-    """
-
-    def __init__(self, emit: Emit, context: Any, builder: Any, kind: Any, row: Any) -> None:
-        self.builder, self.fields = builder, emit.fields
-        self.word_at = lambda word: element(context, builder, kind, row, constant(I64, word))
-
-    def leaf(self, place: int) -> Any:
-        field, builder = self.fields[place], self.builder
-        shifted = builder.lshr(builder.load(self.word_at(field.word)), constant(I64, field.shift))
-        return builder.and_(shifted, constant(I64, (1 << field.width) - 1))
-
-    def differing(self, after: Mapping[int, Any]) -> dict[int, Any]:
-        """Emits, by word, the bits in which the row differs from that of a state with the leaves `after`, by place."""
-        words: dict[int, Any] = {}
-        for place, value in after.items():
-            word, shift, _ = self.fields[place]
-            bits_of_it = self.builder.shl(self.builder.xor(self.leaf(place), value), constant(I64, shift))
-            words[word] = self.builder.or_(words[word], bits_of_it) if word in words else bits_of_it
-        return words
-
-    def flip(self, differing: Mapping[int, Any]) -> None:
-        """Turns the row into the wide row of the other state."""
-        for word, bits_of_it in differing.items():
-            there = self.word_at(word)
-            self.builder.store(self.builder.xor(self.builder.load(there), bits_of_it), there)
 
 
 def each_case(builder: Any, chosen: Any, numbers: Iterable[int]) -> Iterator[int]:

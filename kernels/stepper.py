@@ -12,14 +12,13 @@ from numba import types
 from numba.core import cgutils
 
 from quorisk.kernels.compiled import element
-from quorisk.kernels.emitted import Emit, WideRow, each_case
+from quorisk.kernels.emitted import Emit, each_case
 from quorisk.kernels.machine_code import emits
 from quorisk.kernels.model import Model
 from quorisk.kernels.ops import popcount
 from quorisk.kernels.tracing.expressions import bits, same
 from quorisk.kernels.tracing.general import CHOICE, FATES, GROUP, INSTANCE, LOST, PICKED, general
 from quorisk.kernels.tracing.machine import I64, Value, constant
-from quorisk.kernels.tracing.machine import intrinsic as intrinsic_of
 
 _INTS = types.int64, types.int64, types.int64
 """Types of an action, its instance, and its lost subset or draw."""
@@ -32,30 +31,15 @@ class Stepper(NamedTuple):
     """`initial_choices(params)`: the number of initial states."""
     initial: Any
     """`initial(params, choice)`: the initial state of that number."""
-    guards: Any
-    """`guards(state, params, masks)`: writes every action's words of enabled instances to masks[0], ..."""
     groups: Any
     """`groups(state, params, masks)`: writes the words of `rule.group_words`, of groups with a member enabled."""
     member: Any
     """`member(state, params, action, group, picked)`: see `rule.member`."""
     sends: Any
     """`sends(state, params, action, instance)`: mask of what may be lost, such as the messages that would be sent."""
-    sends_of: Any
-    """`sends_of(wide, params, action, instance)`: `sends` in the state of a wide row."""
-    effect_of: Any
-    """`effect_of(wide, params, action, instance, lost)`: the state after that of a wide row."""
-    change: Any
-    """`change(wide, params, action, instance, lost, pieces, row)`: does to a row what `effect_of` does to a state.
-
-    Turns the row of the state whose wide row is given into that of the next one; `pieces` are its layout's
-    (`packing.RowLayout.by_source`). If rows have no bits for what differs, returns these bits, of all words or-ed, and
-    turns the wide row as well.
-    """
     take: Any
     """`take(state, params, action, instance, fates)`: the next state, the number of messages sent, and a mask of those
     lost. Member j of the subset, counted from the lowest bit, is lost if bit j of `fates` is set."""
-    forget: Any
-    """`forget(state, params)`: see `Model.forget`; the state itself if the model has none."""
     needed: Any
     """`needed(state, params)`: the faults that have to come before a loss; see `model.Margin`."""
     broken: Any
@@ -71,15 +55,10 @@ def stepper(model: Model) -> Stepper:
     return Stepper(
         initial_choices=_initial_choices(emit),
         initial=_initial(emit),
-        guards=_words(emit, "masks"),
-        groups=_words(emit, "groups"),
+        groups=_groups(emit),
         member=_member(emit),
-        sends=_sends(emit, of_row=False),
-        sends_of=_sends(emit, of_row=True),
-        effect_of=_effect_of(emit),
-        change=_change(emit),
+        sends=_sends(emit),
         take=_take(emit),
-        forget=_forget(emit),
         needed=_number(emit, "needed"),
         broken=_number(emit, "broken"),
         outcome=_number(emit, "outcome"),
@@ -124,16 +103,16 @@ def _initial(emit: Emit) -> Any:
     return initial
 
 
-def _words(emit: Emit, name: str) -> Any:
+def _groups(emit: Emit) -> Any:
     @emits(lambda state, params, masks: types.void(state, params, masks))
-    def write(context, builder, call, args):
-        words = getattr(emit.model, name)
+    def groups(context, builder, call, args):
+        words = emit.model.groups
         value = emit.values(builder, words, *args[:2], {})
         for i, word in enumerate(words):
             builder.store(value(word), element(context, builder, call.args[2], args[2], constant(I64, i)))
         return context.get_dummy_value()
 
-    return write
+    return groups
 
 
 def _member(emit: Emit) -> Any:
@@ -148,66 +127,18 @@ def _member(emit: Emit) -> Any:
     return member
 
 
-def _sends(emit: Emit, of_row: bool) -> Any:
-    """Makes `sends`, or `sends_of`, which refuses more members than `Model.max_sends`."""
-
-    @emits(lambda given, params, action, instance: types.int64(given, params, types.int64, types.int64))
+def _sends(emit: Emit) -> Any:
+    @emits(lambda state, params, action, instance: types.int64(state, params, types.int64, types.int64))
     def sends(context, builder, call, args):
-        state = WideRow(emit, context, builder, call.args[0], args[0]).leaf if of_row else args[0]
         result = cgutils.alloca_once_value(builder, constant(I64, 0))
         sending = [i for i, sent in enumerate(emit.model.sends) if not same(sent, 0)]
         for i in each_case(builder, args[2], sending):
             sent = emit.model.sends[i]
-            value = emit.values(builder, [sent], state, args[1], {INSTANCE: args[3]})
-            builder.store(emit.subset(context, builder, i, value) if of_row else value(sent), result)
+            value = emit.values(builder, [sent], *args[:2], {INSTANCE: args[3]})
+            builder.store(value(sent), result)
         return builder.load(result)
 
     return sends
-
-
-def _effect_of(emit: Emit) -> Any:
-    @emits(lambda wide, params, action, instance, lost: emit.state_type(wide, params, *_INTS))
-    def effect_of(context, builder, call, args):
-        state = WideRow(emit, context, builder, call.args[0], args[0])
-        leaves = [cgutils.alloca_once_value(builder, state.leaf(i)) for i in range(len(emit.paths))]
-        for i in each_case(builder, args[2], range(len(emit.model.after))):
-            changed, given = emit.changed(i), {INSTANCE: args[3], LOST: args[4]}
-            value = emit.values(builder, changed.values(), state.leaf, args[1], given)
-            for place, after in changed.items():
-                builder.store(value(after), leaves[place])
-        return emit.state_of(context, builder, map(builder.load, leaves))
-
-    return effect_of
-
-
-def _change(emit: Emit) -> Any:
-    @emits(lambda wide, params, action, instance, lost, pieces, row: types.uint64(wide, params, *_INTS, pieces, row))
-    def change(context, builder, call, args):
-        state = WideRow(emit, context, builder, call.args[0], args[0])
-        result = cgutils.alloca_once_value(builder, constant(I64, 0))
-        for i in each_case(builder, args[2], range(len(emit.model.after))):
-            changed, given = emit.changed(i), {INSTANCE: args[3], LOST: args[4]}
-            value = emit.values(builder, changed.values(), state.leaf, args[1], given)
-            leaves = {leaf: value(after) for leaf, after in changed.items()}
-            emit.fit(context, builder, i, leaves)
-            differs = state.differing(leaves)
-            beyond = constant(I64, 0)
-            for word, bits_of_it in differs.items():
-                piece = [
-                    builder.load(element(context, builder, call.args[5], args[5], constant(I64, 3 * word + i)))
-                    for i in range(3)
-                ]
-                beyond = builder.or_(beyond, builder.and_(bits_of_it, builder.not_(piece[0])))
-                part = builder.and_(bits_of_it, piece[0])
-                turned = intrinsic_of(builder, "llvm.fshl", I64, [part, part, piece[2]], I64)
-                there = element(context, builder, call.args[6], args[6], piece[1])
-                builder.store(builder.xor(builder.load(there), turned), there)
-            with builder.if_then(builder.icmp_unsigned("!=", beyond, constant(I64, 0)), likely=False):
-                state.flip(differs)
-            builder.store(beyond, result)
-        return builder.load(result)
-
-    return change
 
 
 def _take(emit: Emit) -> Any:
@@ -231,12 +162,3 @@ def _take(emit: Emit) -> Any:
         return context.make_tuple(builder, call.return_type, [after, builder.load(num_sent), builder.load(all_lost)])
 
     return take
-
-
-def _forget(emit: Emit) -> Any:
-    @emits(lambda state, params: state(state, params))
-    def forget(context, builder, call, args):
-        value = emit.values(builder, emit.model.forgotten, *args, {})
-        return emit.state_of(context, builder, map(value, emit.model.forgotten))
-
-    return forget

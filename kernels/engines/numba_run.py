@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from quorisk.kernels.compiled import LATE, bind, load_words, packing
+from quorisk.kernels.compiled import LATE, bind, load_words, unpacking
 from quorisk.kernels.engines.hurried import hurry_functions
 from quorisk.kernels.engines.philox import (
     FIRST_MESSAGES,
@@ -100,7 +100,7 @@ def batch_function(model: Model, hurried: bool = False) -> Any:
             initial=steps.initial,
             initial_choices=steps.initial_choices,
             spread=spread,
-            unpack=packing(model.widths, model.name)[1],
+            unpack=unpacking(model.widths),
         ),
         outcome=steps.outcome,
         data_loss=data_loss_mask(model),

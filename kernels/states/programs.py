@@ -86,7 +86,8 @@ class Programs:
 
     def _of(self, name: str) -> Evaluation:
         if name not in self._evaluations:
-            self._evaluations[name] = Evaluation(self._written[name], self._fixed, name.startswith(("after", "kept")))
+            num_updated = self.num_words if name.startswith(("after", "kept")) else 0
+            self._evaluations[name] = Evaluation(self._written[name], self._fixed, num_updated)
         return self._evaluations[name]
 
     def _write(

@@ -52,9 +52,10 @@ class Evaluation:
     Once it has taken about as long as a compilation of the program would, the program is compiled.
     """
 
-    def __init__(self, whole: Program, fixed: Mapping[int, int] | None = None, is_update: bool = False) -> None:
-        """`fixed` are the values of leaves that always have the same one, by their numbers; these come last. If it
-        `is_update`, outputs that equal the leaf of the same number are not written."""
+    def __init__(self, whole: Program, fixed: Mapping[int, int] | None = None, num_updated: int = 0) -> None:
+        """`fixed` are the values of leaves that always have the same one, by their numbers; these come last. The first
+        `num_updated` outputs are updates of the leaves of the same numbers: where they equal these, they are not
+        written."""
         self.num_outputs = len(whole.results)
         rows, none = _rows_of(whole), np.empty(0, np.int64)
         for number, value in (fixed or {}).items():
@@ -63,8 +64,8 @@ class Evaluation:
         self._program, self._leaves = specialized(whole, fixed or {}, rows[:, 0].copy())
         self._rows = _rows_of(self._program)
         self._run, self._left = _interpreter(), _WORTH_COMPILING
-        equal = self._program.results == np.arange(self.num_outputs)
-        self._outputs = np.flatnonzero(~equal | (not is_update))
+        numbers = np.arange(self.num_outputs)
+        self._outputs = np.flatnonzero((self._program.results != numbers) | (numbers >= num_updated))
         self._pointers = _pointers(self._program, self._rows)
 
     def __call__(self, leaves: np.ndarray) -> np.ndarray:

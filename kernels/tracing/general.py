@@ -43,8 +43,6 @@ class GeneralModel(NamedTuple):
     """Members of it that are lost by FATES, by action."""
     after: tuple[tuple[Any, ...], ...]
     """Leaves of the state after INSTANCE, LOST being lost, by action."""
-    forgotten: tuple[Any, ...]
-    """Leaves of the state after `Model.forget`; those of the state, if the model has none."""
     needed: Any
     """Number of faults that have to come before a loss; 0 if the model has no margin."""
     broken: Any
@@ -105,7 +103,6 @@ def general(model: Model, within_widths: bool = False) -> GeneralModel:
         sends=tuple(sends),
         lost=tuple(all_lost),
         after=tuple(after),
-        forgotten=_integers(model.forget(state, params)) if model.forget else state_leaves,
         needed=integer(model.margin.needed(state, params)) if model.margin else 0,
         broken=broken,
         outcome=outcome,

@@ -17,7 +17,7 @@ from quorisk.kernels.protocols import registry
 from quorisk.kernels.stepper import stepper
 from quorisk.kernels.telling import words_beside
 from tests.analysis.traces.showcases import DEPTHS, SHOWCASES, showcase
-from tests.kernels.protocols.compiled import assert_agrees, by_numba
+from tests.kernels.protocols.computed import assert_agrees, by_programs
 from tests.support import EACH_PROTOCOL, params_of, random_walks, values_of
 
 STEPS = 2500
@@ -105,7 +105,7 @@ def walked(name, number):
 
 @pytest.mark.parametrize(("name", "number"), WALKS)
 @pytest.mark.sampled(9)
-def test_python_and_compiled_code_agree(name, number):
+def test_python_and_programs_agree(name, number):
     """Function by function; XLA makes whole runs of these walks (`test_jax_engine`)."""
     assert_agrees(name, *walked(name, number))
 
@@ -120,14 +120,14 @@ def test_the_steps_that_are_compared_take_every_action_and_every_field_stays_wit
 
 
 @pytest.mark.parametrize("name", SHOWCASES)
-def test_a_showcase_breaks_its_invariant_with_its_last_step_in_compiled_code(name):
+def test_a_showcase_breaks_its_invariant_with_its_last_step_by_programs(name):
     """Each step is allowed by its guard, and leads to the next state."""
     found = showcase(name)
     model, params, steps = found.model, trace.params_of(found), np.array(found.path.steps)
     states = paths.replay(model, params, found.path)
     rows = np.array([leaves(state) for state in states], np.int64)
     # of the last state, what one more step would do is not looked at
-    masks, sent, after, broke, _ = by_numba(model.name)(states[0], params, rows, np.append(steps, steps[-1:], 0))
+    masks, sent, after, broke, _ = by_programs(model, params, states, np.append(steps, steps[-1:], 0))
     first_words = np.cumsum([0, *num_words(model)])
     for i, (action, instance, lost) in enumerate(steps.tolist()):
         assert masks[i, first_words[action] + instance // 64] >> instance % 64 & 1

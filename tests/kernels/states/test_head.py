@@ -155,13 +155,15 @@ def test_heads_nest():
 @pytest.mark.parametrize("times", [0, 1, 2, 4])
 def test_a_state_that_was_begun_as_room_ran_out_was_not_begun(times, monkeypatch):
     """With a lifetime: all that leaves such a state is outside, and runs end for certain, as `solve` checks."""
-    make_room, wider = store.Store.make_room, []
+    admit, wider = store.Store.admit, []
 
-    def no_room(self, status, count):
-        wider.extend([status] * (status == store.WIDER))
-        return store.FULL if status == store.WIDER and len(wider) > times else make_room(self, status, count)
+    def no_room(self, rows, count):
+        layout = self.kept.layout
+        status = admit(self, rows, count)
+        wider.extend([status] * (self.kept.layout is not layout))
+        return store.FULL if len(wider) > times else status
 
-    monkeypatch.setattr(store.Store, "make_room", no_room)
+    monkeypatch.setattr(store.Store, "admit", no_room)
     model, point = PROBLEMS["compaction"]
     found = head.Head(model, point._replace(lifetime=10.0), MEMORY)
     while found.grow(UNBOUNDED):

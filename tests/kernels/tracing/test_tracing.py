@@ -13,11 +13,13 @@ from quorisk.kernels.model import EVERYTHING, Action, Model, leaves
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.tracing import assume
 from quorisk.kernels.tracing.demand import demanded_bits, in_order, width, widths
+from quorisk.kernels.tracing.evaluate import Columns, Evaluation
 from quorisk.kernels.tracing.expressions import WORD, Node, signed
 from quorisk.kernels.tracing.folding import choose, make, new_graph
 from quorisk.kernels.tracing.general import CHOICE, PICKED
 from quorisk.kernels.tracing.narrow import only_asked_for
 from quorisk.kernels.tracing.observe import observe
+from quorisk.kernels.tracing.programs import program
 from quorisk.kernels.tracing.trace import (
     Bounds,
     TracedModel,
@@ -110,6 +112,28 @@ def test_many_values_are_computed_as_few_are():
     columns = {i: np.random.default_rng(i).integers(0, 1 << 62, 333) for i in range(3)}
     few = [evaluate(outputs, {i: column[[place]] for i, column in columns.items()}) for place in range(333)]
     assert np.array_equal(evaluate(outputs, columns), np.hstack(few))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_program_means_the_same_with_leaves_that_are_fixed_and_when_it_is_compiled(seed, monkeypatch):
+    """As an update, it leaves alone the outputs that are leaves; they hold these already."""
+    monkeypatch.setattr("quorisk.kernels.tracing.evaluate._WORTH_COMPILING", 400)
+    graph, chance = new_graph(), random.Random(seed)
+    nodes = [graph.leaf(i, may) for i, may in enumerate([7, 1, WORD >> 1, 1, 7])]
+    outputs = [*nodes[:3], *(random_expression(graph, nodes, chance, 5) for _ in range(12)), 5, nodes[1], nodes[3]]
+    fixed = {3: chance.choice([0, 1]), 4: chance.choice([0, 1, 7])}
+    values = np.random.default_rng(seed).integers(0, 1 << 62, (3, 300)) & np.array([[7], [1], [WORD >> 1]])
+    expected = evaluate(outputs, dict(enumerate(values)) | fixed)
+    written = program(outputs, {i: i for i in range(5)})
+    computed, update = Evaluation(written, fixed), Evaluation(written, fixed, num_updated=3)
+    interpreter = computed._run
+    for _ in range(3):
+        assert np.array_equal(computed(values), expected)
+        found = np.vstack([values[:, ::-1], np.zeros((len(outputs) - 3, 300), np.int64)])
+        backwards = np.arange(299, -1, -1)
+        update.write(300, Columns(values, backwards), Columns(values[3:]), Columns(found[:5]), Columns(found[5:]))
+        assert np.array_equal(found[:, ::-1], expected)
+    assert computed._run is not interpreter
 
 
 def test_what_a_configuration_never_does_folds_in_lanes():
