@@ -5,14 +5,20 @@ twenty times as long for a few dozen values.
 """
 
 import ctypes
+import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
+from contextlib import suppress
+from functools import cache, lru_cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
+import llvmlite
+import numba
 import numpy as np
 from llvmlite import ir
 from numba.core import cgutils
 
+from quorisk.kernels import keeping
 from quorisk.kernels.tracing.cpu import linked, object_code, this_cpu
 from quorisk.kernels.tracing.emit import Emitter
 from quorisk.kernels.tracing.expressions import HIGHEST, LOWEST, WORD
@@ -63,7 +69,7 @@ class Evaluation:
         _interpreter()(*_pointers(whole, rows), 1, *4 * _NOTHING.numbers(none))
         self._program, self._leaves = specialized(whole, fixed or {}, rows[:, 0].copy())
         self._rows = _rows_of(self._program)
-        self._run, self._left = _interpreter(), _WORTH_COMPILING
+        self._run, self._left = _at_hand(self._program) or _interpreter(), _WORTH_COMPILING
         numbers = np.arange(self.num_outputs)
         self._outputs = np.flatnonzero((self._program.results != numbers) | (numbers >= num_updated))
         self._pointers = _pointers(self._program, self._rows)
@@ -110,11 +116,33 @@ def _interpreter() -> Any:
         with cgutils.for_range(builder, num_steps) as step:
             _emit_step(builder, _at(builder, steps, builder.mul(step.index, I64(FIELDS))), rows, size)
 
-    return _function(interpret, soon=False)
+    return _loaded(_place("interpreter"), lambda: _function(interpret, soon=False))
 
 
 def _compiled(program: Program) -> Any:
-    """Compiles what `_interpreter` does for one program, which it ignores, straight on: four times as fast."""
+    """Compiles what `_interpreter` does for one program, which it ignores, straight on: four times as fast. The code is
+    kept on disk."""
+    return _loaded(_place_of(program), lambda: _function(_straight_on(program), soon=True))
+
+
+def _at_hand(program: Program) -> Any:
+    """What `_compiled` returns, if that is on disk; else None."""
+    place = _place_of(program)
+    return _compiled(program) if place.exists() else None
+
+
+def _place_of(program: Program) -> Path:
+    return _place(*(array.tobytes() for array in program[:3]), bytes([program.num_leaves]))
+
+
+def _place(*content: Any) -> Path:
+    """The file of code that depends on this, on the CPU and on LLVM."""
+    key = hashlib.sha256(repr((content, this_cpu(), llvmlite.__version__)).encode()).hexdigest()[:32]
+    return Path(numba.config.CACHE_DIR) / "programs" / key
+
+
+def _straight_on(program: Program) -> Callable[[Any, Sequence[Any], Any], None]:
+    """The steps of one program, for `_function`."""
     graph, lanes = new_graph(), this_cpu().register_bits // 64
     values = {i: graph.leaf(i, WORD, LOWEST, HIGHEST) for i in range(program.num_leaves)}
     values |= {program.num_leaves + i: value for i, value in enumerate(program.constants.tolist())}
@@ -137,14 +165,39 @@ def _compiled(program: Program) -> Any:
             for value, row in [(emitter.get(value, 64), row) for row, value in outputs.items()]:
                 builder.store(value, place(row), align=8)
 
-    return _function(compute, soon=True)
+    return compute
 
 
-def _function(emit_steps: Callable[[Any, Sequence[Any], Any], None], soon: bool) -> Any:
+@lru_cache(maxsize=1 << 10)
+def _loaded_from(place: Path) -> Any:
+    """The code of a file as a function of Python's, which owns it; None if the file is missing or damaged."""
+    code = keeping.read(place)
+    return None if code is None else _callable(code)
+
+
+def _loaded(place: Path, compile_it: Callable[[], bytes]) -> Any:
+    if place.exists() and (found := _loaded_from(place)):
+        return found
+    code = compile_it()
+    with suppress(OSError):  # a disk that has no room is no reason to stop
+        keeping.write(place, code)
+    return _callable(code)
+
+
+def _callable(code: bytes) -> Any:
+    engine, address = linked(code, "run")
+    run = ctypes.CFUNCTYPE(None, *(ctypes.c_int64 if kind == I64 else ctypes.c_void_p for kind in _KINDS))(address)
+    run.engine = engine  # type: ignore[attr-defined]  # which owns the code
+    return run
+
+
+_KINDS = I64, POINTER, POINTER, POINTER, I64, *4 * [I64, POINTER, POINTER, I64, I64, POINTER]
+
+
+def _function(emit_steps: Callable[[Any, Sequence[Any], Any], None], soon: bool) -> bytes:
     """Compiles `run` with these steps: `emit_steps(builder, args, size)` computes the first `size` values of rows."""
     module = ir.Module("programs")
-    kinds = [I64, POINTER, POINTER, POINTER, I64, *4 * [I64, POINTER, POINTER, I64, I64, POINTER]]
-    function = ir.Function(module, ir.FunctionType(ir.VoidType(), kinds), "run")
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), _KINDS), "run")
     *given, count = function.args[:5]
     leaves, more_leaves, outputs, more_outputs = (function.args[i : i + 6] for i in range(5, 29, 6))
     rows, results = given[2:]
@@ -163,10 +216,7 @@ def _function(emit_steps: Callable[[Any, Sequence[Any], Any], None], soon: bool)
                 row = _at(builder, rows, builder.mul(result, I64(_SIZE)))
                 builder.store(builder.load(_at(builder, row, value), typ=I64), there)
     builder.ret_void()
-    engine, address = linked(object_code(str(module), soon), function.name)
-    run = ctypes.CFUNCTYPE(None, *(ctypes.c_int64 if kind == I64 else ctypes.c_void_p for kind in kinds))(address)
-    run.engine = engine  # type: ignore[attr-defined]  # which owns the code
-    return run
+    return object_code(str(module), soon)
 
 
 def _at(builder: Any, array: Any, place: Any) -> Any:
