@@ -6,6 +6,7 @@ twenty times as long for a few dozen values.
 
 import ctypes
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, lru_cache
@@ -28,9 +29,11 @@ from quorisk.kernels.tracing.programs import ARGUMENTS, FIELDS, OPERATIONS, Prog
 
 _SIZE, _LANES = 128, 8
 """Number of values in a row, and of those computed by one instruction."""
-_WORTH_COMPILING = 1 << 20
-"""Number of values after which compiling a program has about paid: of each of its steps, that takes as long as
-interpreting it for a million values."""
+_WORTH_COMPILING = 1 << 18
+"""Number of values after which a program is compiled. Compiling takes about as long as interpreting it for a million
+values, and later processes have the code as well."""
+_COMPUTED = Counter[Path]()
+"""Number of values that this process has computed with each program, by the place of its code on disk."""
 
 
 class Columns(NamedTuple):
@@ -55,7 +58,7 @@ _NOTHING = Columns(np.empty((0, 0), np.int64))
 class Evaluation:
     """Outputs of a program that can be computed any number of times, by one thread at a time.
 
-    Once it has taken about as long as a compilation of the program would, the program is compiled.
+    Once it has computed many values, the program is compiled.
     """
 
     def __init__(self, whole: Program, fixed: Mapping[int, int] | None = None, num_updated: int = 0) -> None:
@@ -69,7 +72,8 @@ class Evaluation:
         _interpreter()(*_pointers(whole, rows), 1, *4 * _NOTHING.numbers(none))
         self._program, self._leaves = specialized(whole, fixed or {}, rows[:, 0].copy())
         self._rows = _rows_of(self._program)
-        self._run, self._left = _at_hand(self._program) or _interpreter(), _WORTH_COMPILING
+        self._place = _place_of(self._program)
+        self._run = _compiled(self._program) if self._place.exists() else _interpreter()
         numbers = np.arange(self.num_outputs)
         self._outputs = np.flatnonzero((self._program.results != numbers) | (numbers >= num_updated))
         self._pointers = _pointers(self._program, self._rows)
@@ -90,8 +94,8 @@ class Evaluation:
             end = np.searchsorted(which, len(first.array))
             numbers += [*first.numbers(which[:end]), *more.numbers(which[end:], len(first.array))]
         self._run(*self._pointers, count, *numbers)
-        self._left -= count
-        if self._left < 0 and self._run is _interpreter():
+        _COMPUTED[self._place] += count
+        if _COMPUTED[self._place] > _WORTH_COMPILING and self._run is _interpreter():
             self._run = _compiled(self._program)
 
 
@@ -123,12 +127,6 @@ def _compiled(program: Program) -> Any:
     """Compiles what `_interpreter` does for one program, which it ignores, straight on: four times as fast. The code is
     kept on disk."""
     return _loaded(_place_of(program), lambda: _function(_straight_on(program), soon=True))
-
-
-def _at_hand(program: Program) -> Any:
-    """What `_compiled` returns, if that is on disk; else None."""
-    place = _place_of(program)
-    return _compiled(program) if place.exists() else None
 
 
 def _place_of(program: Program) -> Path:

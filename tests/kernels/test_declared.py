@@ -116,7 +116,7 @@ NARROW = changed("narrow", widths=State(8, 8, 3, 8, 1))
 FEW = changed("few", max_sends=2)
 COMPILED = {
     "a search, widths": (searched, NARROW, "widths: store makes a value"),
-    "a head, widths": (headed, NARROW, "widths: a state has a value"),
+    "a head, widths": (headed, NARROW, "widths: store makes a value"),
     "the first state, widths": (searched, changed("first", widths=State(2, 8, 8, 8, 1)), "widths: the initial state"),
     "a search, messages": (searched, FEW, "max_sends: write sends more than 2"),
     "runs, messages": (stepped, FEW, "max_sends: write sends more than 2"),

@@ -13,7 +13,7 @@ from quorisk.kernels.model import EVERYTHING, Action, Model, leaves
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.tracing import assume
 from quorisk.kernels.tracing.demand import demanded_bits, in_order, width, widths
-from quorisk.kernels.tracing.evaluate import Columns, Evaluation
+from quorisk.kernels.tracing.evaluate import Columns, Evaluation, _interpreter
 from quorisk.kernels.tracing.expressions import WORD, Node, signed
 from quorisk.kernels.tracing.folding import choose, make, new_graph
 from quorisk.kernels.tracing.general import CHOICE, PICKED
@@ -126,7 +126,7 @@ def test_a_program_means_the_same_with_leaves_that_are_fixed_and_when_it_is_comp
     expected = evaluate(outputs, dict(enumerate(values)) | fixed)
     written = program(outputs, {i: i for i in range(5)})
     computed, update = Evaluation(written, fixed), Evaluation(written, fixed, num_updated=3)
-    interpreter = computed._run
+    interpreter = _interpreter()
     for _ in range(3):
         assert np.array_equal(computed(values), expected)
         found = np.vstack([values[:, ::-1], np.zeros((len(outputs) - 3, 300), np.int64)])
@@ -134,6 +134,7 @@ def test_a_program_means_the_same_with_leaves_that_are_fixed_and_when_it_is_comp
         update.write(300, Columns(values, backwards), Columns(values[3:]), Columns(found[:5]), Columns(found[5:]))
         assert np.array_equal(found[:, ::-1], expected)
     assert computed._run is not interpreter
+    assert Evaluation(written, fixed)._run is computed._run
 
 
 def test_what_a_configuration_never_does_folds_in_lanes():
