@@ -80,9 +80,12 @@ class Expander:
 
         Raises ModelError if the protocol contradicts its declarations.
         """
-        num, words, odds = len(places), self._words, self._odds
+        return self.of_rows(wide_rows(stored, places), is_new, low, high)
+
+    def of_rows(self, wide: np.ndarray, is_new: Any = True, low: Any = -ANY_COST, high: Any = ANY_COST) -> Batch:
+        """The same for states given by their wide rows, int64 by state and word."""
+        num, words, odds = len(wide), self._words, self._odds
         is_new, low, high = (np.broadcast_to(each, num) for each in (is_new, low, high))
-        wide = wide_rows(stored, places)
         seen, (judged,) = self.programs.enabled(wide), np.nonzero(is_new & self._judges)
         breaks, outcome = np.zeros((2, num), np.int64)
         breaks[judged], outcome[judged] = self.programs.judged(wide[judged])

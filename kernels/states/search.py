@@ -3,16 +3,18 @@
 States are kept, each once, in the order of their discovery (`kernels.states.store`). Nothing here knows a protocol.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 
+from quorisk.kernels.cores import num_cores
 from quorisk.kernels.keeping import kept
 from quorisk.kernels.model import Model
 from quorisk.kernels.ops import bits
-from quorisk.kernels.states.expand import Expander
+from quorisk.kernels.states.expand import Batch, Expander
 from quorisk.kernels.states.odds import no_odds
 from quorisk.kernels.states.programs import Programs
 from quorisk.kernels.states.store import (
@@ -115,28 +117,43 @@ def visit(
     parents = np.empty(len(store.kept.rows) if wanted else 0, np.int64)
     counts = np.zeros(len(model.actions), np.int64)
     breaking = np.zeros((4, len(model.invariants)), np.int64)
-    expand = Expander(model, no_odds(model, params), judges=False)
-    places, count = store.begin(expand.programs)
+    expanders = [Expander(model, no_odds(model, params), judges=False) for _ in range(num_cores())]
+    programs = expanders[0].programs
+    places, count = store.begin(programs)
     status = ENDED if len(places) == num_initial else FULL
     parents[:count] = -1
-    _note(expand.programs, store.kept, 0, count, 1, breaking)
+    _note(programs, store.kept, 0, count, 1, breaking)
     depth, first = 1, 0
-    while first < count and depth != max_depth and status != FULL and not breaking[0, list(wanted)].any():
-        last = count
-        while first < last and status != FULL and not breaking[0, list(wanted)].any():
-            here = np.arange(first, min(last, first + expand.at_once))
-            batch, before = expand(store.kept, here), count
-            status = store.admit(batch.rows, count)
-            while first <= here[-1] and status != FULL:
-                given = batch, first - int(here[0]), store.kept, parents, first, count, counts
-                status, first, count = _expand(*given)
-                status = store.make_room(status, count)
-            _note(expand.programs, store.kept, before, count, depth + 1, breaking)
-            if progress:
-                progress(count, depth)
-        depth += 1 if count > last else 0
+    with ThreadPoolExecutor(len(expanders)) as pool:
+        while first < count and depth != max_depth and status != FULL and not breaking[0, list(wanted)].any():
+            last = count
+            while first < last and status != FULL and not breaking[0, list(wanted)].any():
+                before = count
+                for batch in _side_by_side(expanders, pool, store.kept, first, last):
+                    place, end, status = first, first + batch.num_states, store.admit(batch.rows, count)
+                    while first < end and status != FULL:
+                        given = batch, first - place, store.kept, parents, first, count, counts
+                        status, first, count = _expand(*given)
+                        status = store.make_room(status, count)
+                    if status == FULL:
+                        break
+                _note(programs, store.kept, before, count, depth + 1, breaking)
+                if progress:
+                    progress(count, depth)
+            depth += 1 if count > last else 0
     found = breaking[0, list(wanted)].any()
     return Visited(bool(status != FULL and not found), store, parents, count, depth, counts, breaking)
+
+
+def _side_by_side(
+    expanders: Sequence[Expander], pool: ThreadPoolExecutor, stored: Kept, first: int, last: int
+) -> Iterable[Batch]:
+    """The steps of as many of the states `first` to last - 1, in order, as the expanders take together."""
+    at_once = expanders[0].at_once
+    begins = range(first, min(last, first + at_once * len(expanders)), at_once)
+    rows = [wide_rows(stored, np.arange(begin, min(last, begin + at_once))) for begin in begins]
+    together = pool.map if len(rows) > 1 else map
+    return together(lambda expand, wide: expand.of_rows(wide), expanders, rows)
 
 
 def _note(programs: Programs, stored: Kept, first: int, last: int, depth: int, breaking: np.ndarray) -> None:
