@@ -69,13 +69,16 @@ def exits_of(head: Head, solved: SolvedHead, memory_bytes: int) -> Exits:
     store = Store(head.model, head.odds.params, memory_bytes * 3 // 4, 8)
     flows = np.zeros(len(store.kept.rows))
     order = np.argsort(-solved.bounds, kind="stable")[: np.count_nonzero(solved.bounds)]
-    i, count, status = 0, 0, ENDED
+    i, count, status, most = 0, 0, ENDED, len(order)
     while i < len(order) and status != FULL:
-        here, done = order[i : i + head.expand.at_once], 0
+        here, done = order[i : i + min(most, head.expand.at_once)], 0
         due = head.arrays.due[here].astype(np.int64) - head.arrays.cost[here]
         batch = head.expand(head.kept, here, False, np.where(due > 0, due, NEVER))
         itself = wide_rows(head.kept, here[due == 0]).view(np.uint64)
         status = max(store.admit(rows, count) for rows in (itself, batch.rows))
+        if status == FULL and len(here) > 1:  # there may be room for those of fewer states
+            most, status = len(here) // 2, ENDED
+            continue
         while done < len(here) and status != FULL:
             given = batch, here, done, due, head.kept, head.arrays.leaves, solved.flows, store.kept, flows
             status, done, count = _leave(*given, count)

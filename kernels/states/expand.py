@@ -107,8 +107,8 @@ class Expander:
         return Batch(first, first_row, total, breaks, ends, action, size, lost, cost, p, is_wanted, rows)
 
     def enabled(self, stored: Kept, places: np.ndarray, action: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """By state, the instances of an action that are enabled, which lose nothing: their number, the probability of
-        all of them, and the cost of each."""
+        """The number of an action's enabled instances, which lose nothing, the probability of all of them, and the cost
+        of each; by state."""
         words, odds = self._words, self._odds
         seen, nothing = self.programs.enabled(wide_rows(stored, places)), np.zeros(len(places), np.int64)
         total, top, _, _ = _judge(seen, words, odds, nothing[:0], nothing, nothing != 0)

@@ -158,8 +158,7 @@ class Head:
             return False
         place, status, stopped_by = 0, ENDED, STOPPED_BY_MEMORY
         while place < self.num_states and status != FULL:
-            stop = min(self.num_states, place + SLICE)
-            status, place = self._follow(level, place, stop)
+            status, place = self._follow(level, place)
             if self.num_bytes <= self._memory_bytes and self.transitions > most_transitions:
                 stopped_by = STOPPED_BY_SIZE
             if self.num_bytes > self._memory_bytes or self.transitions > most_transitions:
@@ -170,21 +169,22 @@ class Head:
         self.cost = level - 1 if self.is_full else level
         return not self.is_full
 
-    def _follow(self, level: int, place: int, stop: int) -> tuple[int, int]:
-        """Follows the paths of this cost from states `place` to stop - 1. Returns ENDED or FULL, and the next state."""
-        arrays, status = self.arrays, ENDED
-        places = place + np.flatnonzero(arrays.due[place:stop] == level)
-        while len(places) and status != FULL:
-            here = places[: self.expand.at_once]
-            cost = level - arrays.cost[here].astype(np.int64)
-            batch, done = self.expand(self.kept, here, cost == 0, cost, cost), 0
-            status = self._store.admit(batch.rows, self.num_states)
-            while done < len(here) and status != FULL:
-                given = batch, here, done, level, self.odds.rates[-1], self.kept, arrays
-                status, done, self.num_states, self.transitions = _expand(*given, self.num_states, self.transitions)
-                status = self._store.make_room(status, self.num_states)
-            places = places[done:]
-        return status, stop if not len(places) else int(places[0])
+    def _follow(self, level: int, place: int) -> tuple[int, int]:
+        """Follows the paths of this cost from some states, from number `place` on. Returns ENDED or FULL, and the next
+        state."""
+        arrays, stop = self.arrays, min(self.num_states, place + SLICE)
+        here = place + np.flatnonzero(arrays.due[place:stop] == level)
+        if len(here) > self.expand.at_once:
+            stop = int(here[self.expand.at_once])
+            here = here[: self.expand.at_once]
+        cost = level - arrays.cost[here].astype(np.int64)
+        batch, done = self.expand(self.kept, here, cost == 0, cost, cost), 0
+        status = self._store.admit(batch.rows, self.num_states)
+        while done < len(here) and status != FULL:
+            given = batch, here, done, level, self.odds.rates[-1], self.kept, arrays
+            status, done, self.num_states, self.transitions = _expand(*given, self.num_states, self.transitions)
+            status = self._store.make_room(status, self.num_states)
+        return status, stop if done == len(here) else int(here[done])
 
     def solve(self, wholly: bool = True) -> SolvedHead | None:
         """Solves the head as it is; returns None if runs move to and fro among more states than elimination can take.

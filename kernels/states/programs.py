@@ -44,8 +44,8 @@ class Programs:
         return self._of("enabled")(wide.T)
 
     def judged(self, wide: np.ndarray) -> np.ndarray:
-        """By place, in two rows, the mask of the invariants that are broken, and the outcome of a run that ends there
-        since nothing is enabled."""
+        """The mask of the invariants that are broken, and the outcome of a run that ends there as nothing is enabled:
+        two rows, by place."""
         return self._of("judged")(wide.T)
 
     def needed(self, wide: np.ndarray) -> np.ndarray:

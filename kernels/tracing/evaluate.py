@@ -45,7 +45,7 @@ class Columns(NamedTuple):
     """int64, the places of the values in it, if these are not all of them in order."""
 
     def numbers(self, which: np.ndarray, first: int = 0) -> tuple[int, ...]:
-        """How many leaves or outputs are used, the address of their numbers, counted from `first`, that of the value of
+        """The number of those that are used, the address of their numbers, counted from `first`, that of the value of
         number 0, the distances of two leaves or outputs and of two places, in values, and the address of `places`."""
         apart, step = self.array.strides
         places = 0 if self.places is None else self.places.ctypes.data
