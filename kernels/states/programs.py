@@ -21,7 +21,7 @@ from quorisk.kernels.tracing.evaluate import Columns, Evaluation
 from quorisk.kernels.tracing.expressions import HIGHEST, LOWEST, WORD, bits, same, signed
 from quorisk.kernels.tracing.folding import integer, make
 from quorisk.kernels.tracing.general import CHOICE, INSTANCE, LOST, PARAMS, STATE, GeneralModel, general, nested
-from quorisk.kernels.tracing.programs import Part, Program, program
+from quorisk.kernels.tracing.program import Part, Program, program
 
 _WIDE = "wide"
 """Kind of leaf: `(_WIDE, i)` names word i of a wide row."""

@@ -25,7 +25,7 @@ from quorisk.kernels.tracing.emit import Emitter
 from quorisk.kernels.tracing.expressions import HIGHEST, LOWEST, WORD
 from quorisk.kernels.tracing.folding import make, new_graph
 from quorisk.kernels.tracing.machine import I64, POINTER, lanes_of
-from quorisk.kernels.tracing.programs import ARGUMENTS, FIELDS, OPERATIONS, Program, specialized
+from quorisk.kernels.tracing.program import ARGUMENTS, FIELDS, OPERATIONS, Program, specialized
 
 _SIZE, _LANES = 128, 8
 """Number of values in a row, and of those computed by one instruction."""
@@ -47,6 +47,7 @@ class Columns(NamedTuple):
     def numbers(self, which: np.ndarray, first: int = 0) -> tuple[int, ...]:
         """The number of those that are used, the address of their numbers, counted from `first`, that of the value of
         number 0, the distances of two leaves or outputs and of two places, in values, and the address of `places`."""
+        assert self.array.itemsize == 8 and (self.places is None or self.places.dtype == np.int64)
         apart, step = self.array.strides
         places = 0 if self.places is None else self.places.ctypes.data
         return len(which), which.ctypes.data, self.array.ctypes.data - first * apart, apart // 8, step // 8, places

@@ -15,7 +15,7 @@ from quorisk.kernels.rule import PICK_BITS, group_words
 from quorisk.kernels.tracing.evaluate import Evaluation
 from quorisk.kernels.tracing.expressions import Node, same
 from quorisk.kernels.tracing.general import CHOICE, PICKED
-from quorisk.kernels.tracing.programs import program
+from quorisk.kernels.tracing.program import program
 from quorisk.kernels.tracing.trace import Bounds, Follower, TracedModel, bit_leaf, losses_leaf, mask_leaf, trace_all
 
 NUM_RUNS = 1 << 10

@@ -79,7 +79,7 @@ MUTANTS = (
     Mutant(f"{STATES}/odds.py", "(1.0 - p) ** (n - k)", "(1.0 - p) ** n", f"tests/{STATES}/test_head.py"),
     Mutant(f"{STATES}/absorption.py", "result[part[i]] * inside[i, k]", "result[part[i]] * inside[k, i]",
            "tests/analysis/exact/test_chains.py tests/analysis/exact/test_kafka.py"),
-    Mutant(f"{STATES}/exits.py", "steps.cost[k] >= due", "steps.cost[k] > due", f"tests/{STATES}/test_head.py"),
+    Mutant(f"{STATES}/exits.py", "np.where(due > 0, due, NEVER)", "np.where(due > 0, due + 1, NEVER)", f"tests/{STATES}/test_head.py"),
     Mutant(f"{STATES}/store.py", "for i in range(len(row)):\n                if row[i] != other[i]",
            "for i in range(len(row) - 1):\n                if row[i] != other[i]", f"tests/{STATES}/test_search.py"),
     Mutant("kernels/cluster/groups.py", "if rack < 0 or count == 0", "if count == 0",

@@ -19,7 +19,7 @@ from quorisk.kernels.protocols.packed import Pairs, Rows, Set
 from quorisk.kernels.states.search import explore
 from quorisk.kernels.tracing.evaluate import Evaluation
 from quorisk.kernels.tracing.folding import new_graph
-from quorisk.kernels.tracing.programs import program
+from quorisk.kernels.tracing.program import program
 from tests import two_phase
 from tests.test_adding_a_protocol import SEVERAL, in_folder
 from tests.two_phase import by_bits

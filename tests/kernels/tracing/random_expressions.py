@@ -8,7 +8,7 @@ import numpy as np
 
 from quorisk.kernels.tracing.evaluate import Evaluation
 from quorisk.kernels.tracing.folding import make
-from quorisk.kernels.tracing.programs import program
+from quorisk.kernels.tracing.program import program
 
 NUM_VALUES = 10
 

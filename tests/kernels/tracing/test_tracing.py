@@ -19,7 +19,7 @@ from quorisk.kernels.tracing.folding import choose, make, new_graph
 from quorisk.kernels.tracing.general import CHOICE, PICKED
 from quorisk.kernels.tracing.narrow import only_asked_for
 from quorisk.kernels.tracing.observe import observe
-from quorisk.kernels.tracing.programs import program
+from quorisk.kernels.tracing.program import program
 from quorisk.kernels.tracing.trace import (
     Bounds,
     TracedModel,
