@@ -47,7 +47,8 @@ class Columns(NamedTuple):
     def numbers(self, which: np.ndarray, first: int = 0) -> tuple[int, ...]:
         """The number of those that are used, the address of their numbers, counted from `first`, that of the value of
         number 0, the distances of two leaves or outputs and of two places, in values, and the address of `places`."""
-        assert self.array.itemsize == 8 and (self.places is None or self.places.dtype == np.int64)
+        assert self.array.itemsize == 8
+        assert self.places is None or self.places.dtype == np.int64
         apart, step = self.array.strides
         places = 0 if self.places is None else self.places.ctypes.data
         return len(which), which.ctypes.data, self.array.ctypes.data - first * apart, apart // 8, step // 8, places
