@@ -32,6 +32,8 @@ from quorisk.kernels.states.store import (
 
 _MANY = 64
 """Number of successors that are collected before they are settled."""
+_THREADS = 4
+"""Largest number of threads that expand states: keeping what they find is one thread's work, a fourth of all."""
 _LOOKED_AT = 1 << 12
 """Number of new states of which it is noted together what they break."""
 Progress = Callable[[int, int], None]
@@ -117,7 +119,7 @@ def visit(
     parents = np.empty(len(store.kept.rows) if wanted else 0, np.int64)
     counts = np.zeros(len(model.actions), np.int64)
     breaking = np.zeros((4, len(model.invariants)), np.int64)
-    expanders = [Expander(model, no_odds(model, params), judges=False) for _ in range(num_cores())]
+    expanders = [Expander(model, no_odds(model, params), judges=False) for _ in range(min(num_cores(), _THREADS))]
     programs = expanders[0].programs
     places, count = store.begin(programs)
     status = ENDED if len(places) == num_initial else FULL
