@@ -1,0 +1,44 @@
+"""The steps of many states at once: which of them lead anywhere."""
+
+import numpy as np
+import pytest
+
+from quorisk.kernels.protocols import registry
+from quorisk.kernels.states.chain import build_chain
+from quorisk.kernels.states.expand import Expander
+from quorisk.kernels.states.head import Head
+from quorisk.kernels.states.odds import odds_of
+from quorisk.kernels.states.store import Store
+from tests.support import params_of, point_of
+
+MEMORY = 1 << 26
+
+
+def test_a_step_of_probability_0_leads_nowhere():
+    """All states with it are those of the configuration without it."""
+    model = registry.load("compaction")
+    rare, never = point_of(model, rates={"broker_crash": 0.0}, max_crashes=2), point_of(model, max_crashes=0)
+    chains = [build_chain(model, point, MEMORY) for point in (rare, never)]
+    assert len(chains[0].ends) == len(chains[1].ends)
+    assert all((each.p > 0.0).all() for each in chains)
+    heads = [Head(model, point, MEMORY) for point in (rare, never)]
+    for head in heads:
+        while head.grow(1 << 20):
+            pass
+    assert heads[0].num_states == heads[1].num_states
+
+
+def test_only_steps_of_the_wanted_cost_have_rows_and_all_have_odds():
+    model = registry.load("compaction")
+    point = point_of(model, rates={"broker_crash": 1e-3}, max_crashes=2)
+    odds = odds_of(model, point)
+    store = Store(model, params_of(model, max_crashes=2), MEMORY)
+    expand = Expander(model, odds)
+    _, count = store.begin(expand.programs)
+    found = [expand(store.kept, np.arange(count), True, cost, cost) for cost in (0, 3)]
+    for batch, cost in zip(found, (0, 3), strict=True):
+        assert (batch.is_wanted == (batch.cost == cost)).all()
+        assert len(batch.rows) == batch.is_wanted.sum() == batch.first_row[-1] > 0
+        sums = np.add.reduceat(batch.p, batch.first[:-1])
+        assert sums == pytest.approx(np.ones(count))
+    assert (found[0].p == found[1].p).all()
