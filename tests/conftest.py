@@ -94,7 +94,7 @@ def pytest_collection_finish():
 
 @pytest.fixture
 def written(tmp_path):
-    """What writes a file of a name and a text into the test's folder; returns its path."""
+    """A function that writes a file of a name and a text into the test's folder, and returns its path."""
 
     def written(name: str, text: str) -> Path:
         path: Path = tmp_path / name

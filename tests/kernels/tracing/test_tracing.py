@@ -116,7 +116,7 @@ def test_many_values_are_computed_as_few_are():
 
 @pytest.mark.parametrize("seed", range(60))
 def test_a_program_means_the_same_with_leaves_that_are_fixed_and_when_it_is_compiled(seed, monkeypatch):
-    """As an update, it leaves alone the outputs that are leaves; they hold these already."""
+    """Outputs that are leaves are left alone by an update: they hold these already."""
     monkeypatch.setattr("quorisk.kernels.tracing.evaluate._WORTH_COMPILING", 400)
     graph, chance = new_graph(), random.Random(seed)
     nodes = [graph.leaf(i, may) for i, may in enumerate([7, 1, WORD >> 1, 1, 7])]
