@@ -46,6 +46,7 @@ class Batch(NamedTuple):
     lost: np.ndarray
     """Mask of those that are lost."""
     cost: np.ndarray
+    """Its cost, in decades; see `odds`."""
     p: np.ndarray
     """float64 by step; 0 if its rate is 0."""
     is_wanted: np.ndarray

@@ -17,6 +17,7 @@ from quorisk.kernels.compiled import code_folder
 from quorisk.kernels.errors import ModelError
 from quorisk.kernels.model import Model, leaves
 from quorisk.kernels.packing import fields_of
+from quorisk.kernels.protocols import registry
 from quorisk.kernels.tracing.evaluate import Columns, Evaluation
 from quorisk.kernels.tracing.expressions import HIGHEST, LOWEST, WORD, bits, same, signed
 from quorisk.kernels.tracing.folding import integer, make
@@ -103,7 +104,10 @@ class Programs:
 
 @cache
 def written(model: Model) -> Mapping[str, Program]:
-    """The programs of a model, by name, from disk if they are there. Raises ModelError as `general` does."""
+    """The programs of a model, by name, from disk if they are there: only those of installed protocols are kept, since
+    another model may change under its name. Raises ModelError as `general` does."""
+    if model.name not in registry.names() or registry.load(model.name) is not model:
+        return dict(_write(model))
     path = code_folder(model.name) / f"programs-{model.name}.npz"
     content = keeping.read(path)
     if content is None:
@@ -115,7 +119,8 @@ def written(model: Model) -> Mapping[str, Program]:
         return found
     with np.load(io.BytesIO(content)) as arrays:
         names = dict.fromkeys(name.rpartition(".")[0] for name in arrays)
-        return {name: Program(*(arrays[f"{name}.{part}"] for part in Program._fields)) for name in names}
+        found = {name: Program(*(arrays[f"{name}.{part}"] for part in Program._fields)) for name in names}
+        return {name: each._replace(num_leaves=int(each.num_leaves)) for name, each in found.items()}
 
 
 def _num_words(model: Model) -> int:

@@ -132,7 +132,7 @@ def _compiled(program: Program) -> Any:
 
 
 def _place_of(program: Program) -> Path:
-    return _place(*(array.tobytes() for array in program[:3]), bytes([program.num_leaves]))
+    return _place(*(array.tobytes() for array in program[:3]), program.num_leaves)
 
 
 def _place(*content: Any) -> Path:

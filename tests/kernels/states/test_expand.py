@@ -8,7 +8,9 @@ from quorisk.kernels.states.chain import build_chain
 from quorisk.kernels.states.expand import Expander
 from quorisk.kernels.states.head import Head
 from quorisk.kernels.states.odds import odds_of
+from quorisk.kernels.states.programs import _write, written
 from quorisk.kernels.states.store import Store
+from quorisk.kernels.tracing.evaluate import Evaluation
 from tests.support import params_of, point_of
 
 MEMORY = 1 << 26
@@ -26,6 +28,21 @@ def test_a_step_of_probability_0_leads_nowhere():
         while head.grow(1 << 20):
             pass
     assert heads[0].num_states == heads[1].num_states
+
+
+def test_programs_from_disk_are_those_that_were_written_and_another_models_are_never_there():
+    model = registry.load("compaction")
+    invariants = tuple(each._replace(holds=lambda state, params: state.read_position == 0) for each in model.invariants)
+    other = model._replace(invariants=invariants)
+    made = dict(_write(model)), written.__wrapped__(model), written.__wrapped__(model), written.__wrapped__(other)
+    assert all(type(each.num_leaves) is int for programs in made for each in programs.values())
+    num_leaves = made[0]["judged"].num_leaves
+    values = np.random.default_rng(1).integers(0, 1 << 20, (num_leaves, 500))
+    for name in made[0]:
+        expected, first, second, others = (Evaluation(programs[name])(values) for programs in made)
+        assert np.array_equal(first, expected)  # the second is from disk, whoever wrote it
+        assert np.array_equal(second, expected)
+        assert np.array_equal(others, expected) == (name != "judged")
 
 
 def test_only_steps_of_the_wanted_cost_have_rows_and_all_have_odds():
