@@ -60,6 +60,13 @@ def unpacked(wide: np.ndarray, widths: Any) -> Any:
     return build(widths)
 
 
+def state_of(row: np.ndarray, layout: "RowLayout", widths: Any) -> Any:
+    """The state of a row, for plain Python."""
+    wide = np.empty_like(layout.base)
+    spread(row, layout, wide)
+    return unpacked(wide, widths)
+
+
 def columns(rows: np.ndarray, layout: "RowLayout", widths: Any) -> list[np.ndarray]:
     """The integers of the states of many rows: for each of a state's leaves an array (uint64) of one number a row."""
     wide = np.empty((len(layout.base), len(rows)), np.uint64)
@@ -86,6 +93,12 @@ class RowLayout(NamedTuple):
     def num_words(self) -> int:
         """Words of a row, one at least."""
         return len(self.last)
+
+
+def wide_layout(num_words: int) -> RowLayout:
+    """The layout of rows that are wide rows: every bit may vary."""
+    nothing, numbers = np.zeros(num_words, np.uint64), np.arange(num_words, dtype=np.uint64)
+    return RowLayout(nothing, nothing, numbers, ~nothing, nothing, numbers + np.uint64(1))
 
 
 def narrowest(wide: np.ndarray) -> RowLayout:
@@ -116,7 +129,7 @@ def _pieces(vary: tuple[int, ...], num_words: int) -> tuple[list[tuple[int, int,
         pieces.append((word, source, turn))
         if word == len(used):
             used.append(0)
-        used[word] |= _rotated(vary[source], turn)
+        used[word] |= rotated(vary[source], turn)
     return sorted(pieces), len(used)
 
 
@@ -125,13 +138,14 @@ def _place(mask: int, used: Sequence[int]) -> tuple[int, int]:
     for word, taken in enumerate(used):
         hits = 0  # bit i: rotated by i, it hits something
         for bit in bits(mask):
-            hits |= _rotated(taken, 64 - bit)
+            hits |= rotated(taken, 64 - bit)
         if hits != _WORD:
             return word, (~hits & (hits + 1)).bit_length() - 1
     return len(used), 0
 
 
-def _rotated(mask: int, turn: int) -> int:
+def rotated(mask: int, turn: int) -> int:
+    """A mask of 64 bits, rotated to the left by 0 to 63."""
     return (mask << turn | mask >> (64 - turn)) & _WORD
 
 
@@ -153,12 +167,6 @@ def spread(row, layout, wide):
     """Writes the wide row that a row was narrowed from."""
     for i in range(len(wide)):
         wide[i] = layout.base[i]
-    respread(row, layout, wide)
-
-
-@jitable
-def respread(row, layout, wide):
-    """Does what `spread` does, over the wide row of another state."""
     piece = np.uint64(0)
     for word in range(len(row)):
         while piece < layout.last[word]:

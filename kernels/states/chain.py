@@ -99,9 +99,9 @@ def build_chain(model: Model, point: Point, memory_bytes: int, progress: Progres
             _check_room(count, in_all, count * store.state_bytes + transitions * TRANSITION_BYTES, memory_bytes)
         here = np.arange(place, min(level_end, place + expand.at_once))
         batch = expand(store.kept, here)
-        status = store.admit(batch.rows, count)
+        status, rows = store.admit(batch.rows, batch.layout, count)
         while place <= here[-1] and status != FULL:
-            given = batch, place - int(here[0]), odds.rates[-1], store.kept, latest
+            given = batch, rows, place - int(here[0]), odds.rates[-1], store.kept, latest
             status, place, count = _expand(*given, place, count, chain)
             status = store.make_room(status, count)
         transitions = int(chain.first[place])
@@ -151,9 +151,9 @@ def _cut(chain: Chain, states: int) -> Chain:
 
 @kept
 @njit(nogil=True, error_model="numpy")
-def _expand(batch, i, end_rate, stored, latest, place, count, chain):
-    """Adds the transitions of states from `place` on, whose steps are in a batch, from state i of it on. Returns why it
-    stopped, the next state, the number of states.
+def _expand(batch, rows, i, end_rate, stored, latest, place, count, chain):
+    """Adds the transitions of states from `place` on, whose steps are in a batch, from state i of it on, and their
+    rows. Returns why it stopped, the next state, the number of states.
 
     latest[i] - 1 is the last transition into state i so far. A state in which it stops is taken again later.
     """
@@ -167,7 +167,7 @@ def _expand(batch, i, end_rate, stored, latest, place, count, chain):
         first_row = batch.first_row[i]
         num = batch.first_row[i + 1] - first_row
         for k in range(num):
-            mixed[k] = seek(batch.rows[first_row + k], stored, count + k)
+            mixed[k] = seek(rows[first_row + k], stored, count + k)
         for k in range(num):
             approach(stored, mixed[k])
         total, ends = batch.total[i], batch.ends[i]

@@ -9,21 +9,20 @@ from numba import njit
 from quorisk.kernels.engines.points import Points
 from quorisk.kernels.engines.starts import starts
 from quorisk.kernels.keeping import kept
-from quorisk.kernels.packing import RowLayout, spread, unpacked
+from quorisk.kernels.packing import RowLayout, state_of
 from quorisk.kernels.states import margins
 from quorisk.kernels.states.head import NEVER, Head, SolvedHead
+from quorisk.kernels.states.rows import in_layout
 from quorisk.kernels.states.store import (
     ENDED,
     FULL,
     MOST_SUCCESSORS,
     Store,
     approach,
-    fetch_state,
     keep_row,
     seek,
     settle,
     why_stop,
-    wide_rows,
 )
 
 
@@ -51,9 +50,7 @@ class Exits(NamedTuple):
 
     def state(self, place: int, widths: Any) -> Any:
         """Returns the state of an exit; `widths` are `Model.widths`."""
-        wide = np.empty_like(self.layout.base)
-        spread(self.rows[place], self.layout, wide)
-        return unpacked(wide, widths)
+        return state_of(self.rows[place], self.layout, widths)
 
 
 def from_exits(points: Points, exits: Exits) -> Points:
@@ -74,13 +71,15 @@ def exits_of(head: Head, solved: SolvedHead, memory_bytes: int) -> Exits:
         here, done = order[i : i + min(most, head.expand.at_once)], 0
         due = head.arrays.due[here].astype(np.int64) - head.arrays.cost[here]
         batch = head.expand(head.kept, here, False, np.where(due > 0, due, NEVER))
-        itself = wide_rows(head.kept, here[due == 0]).view(np.uint64)
-        status = max(store.admit(rows, count) for rows in (itself, batch.rows))
+        status, _ = store.admit(head.kept.rows[here[due == 0]], head.kept.layout, count)
+        if status != FULL:
+            status, rows = store.admit(batch.rows, batch.layout, count)
         if status == FULL and len(here) > 1:  # there may be room for those of fewer states
             most, status = len(here) // 2, ENDED
             continue
         while done < len(here) and status != FULL:
-            given = batch, here, done, due, head.kept, head.arrays.leaves, solved.flows, store.kept, flows
+            itself = in_layout(head.kept.rows[here], head.kept.layout, store.kept.layout)
+            given = batch, rows, itself, here, done, due, head.arrays.leaves, solved.flows, store.kept, flows
             status, done, count = _leave(*given, count)
             status = store.make_room(status, count)
         i += done
@@ -95,7 +94,7 @@ def exits_of(head: Head, solved: SolvedHead, memory_bytes: int) -> Exits:
 
 @kept
 @njit(nogil=True, error_model="numpy")
-def _leave(batch, places, i, due, stored, leaves, flows, exits, exit_flows, count):
+def _leave(batch, rows, itself, places, i, due, leaves, flows, exits, exit_flows, count):
     """Adds the exits of the states at places[i] and on, whose steps are in a batch. Returns why it stopped, the next i,
     and the number of exits.
 
@@ -109,8 +108,7 @@ def _leave(batch, places, i, due, stored, leaves, flows, exits, exit_flows, coun
         if why != ENDED:
             return why, i, count
         if due[i] == 0:
-            fetch_state(stored, place)
-            found = keep_row(stored.here, exits, count)
+            found = keep_row(itself[i], exits, count)
             exit_flows[found] += flows[place]
             count += found == count
             i += 1
@@ -118,7 +116,7 @@ def _leave(batch, places, i, due, stored, leaves, flows, exits, exit_flows, coun
         share, first_row = flows[place] / leaves[place], batch.first_row[i]
         num = batch.first_row[i + 1] - first_row
         for k in range(num):
-            mixed[k] = seek(batch.rows[first_row + k], exits, count + k)
+            mixed[k] = seek(rows[first_row + k], exits, count + k)
         for k in range(num):
             approach(exits, mixed[k])
         k, first_at = 0, count

@@ -1,6 +1,6 @@
 """The steps of many states at once, and the states that they lead to.
 
-Search, chain and heads ask for them here. Programs of the protocol compute on the states' wide rows
+Search, chain and heads ask for them here. Programs of the protocol compute on the states' rows
 (`kernels.states.programs`); all else is compiled once for all protocols.
 """
 
@@ -14,14 +14,18 @@ from quorisk.kernels.errors import ModelError
 from quorisk.kernels.keeping import kept
 from quorisk.kernels.model import UNFINISHED, Model, data_loss_mask
 from quorisk.kernels.ops import lowest_bit, popcount
+from quorisk.kernels.packing import RowLayout
 from quorisk.kernels.states.odds import Odds, cost_of, group_size, instance_table, num_groups
 from quorisk.kernels.states.programs import Programs
 from quorisk.kernels.states.representatives import stand_in
-from quorisk.kernels.states.store import MOST_SUCCESSORS, Kept, wide_rows
+from quorisk.kernels.states.store import MOST_SUCCESSORS, Kept
 from quorisk.kernels.tracing.evaluate import Columns
 
 ANY_COST = 1 << 20
 """A cost that no step exceeds."""
+_LASTING, _SHARE = 1 << 12, 1 / 8
+"""Number of states that are expanded as wide rows, after the last that made rows wider, before programs are made for
+the rows as they are; and their share of all that were expanded before."""
 _STEPS, _MOST_STATES = 1 << 15, 1 << 12
 """Number of steps that are listed at a time, about, and the largest number of states."""
 
@@ -52,7 +56,9 @@ class Batch(NamedTuple):
     is_wanted: np.ndarray
     """Bool by step."""
     rows: np.ndarray
-    """uint64, [number, word]: wide rows of the states after the steps that are wanted."""
+    """uint64, [number, word]: rows of the states after the steps that are wanted."""
+    layout: RowLayout
+    """Layout of the rows."""
 
     @property
     def num_states(self) -> int:
@@ -66,7 +72,8 @@ class Expander:
     def __init__(self, model: Model, odds: Odds, judges: bool = True, lumps: bool = False) -> None:
         """It `judges` states, so that there are no steps where runs end, and wants none of probability 0; without that
         it wants all steps. With `lumps` rows are those of representatives. Raises ModelError as `general` does."""
-        self.programs = Programs(model, odds.params)
+        self.programs = self._fitting = Programs(model, odds.params)
+        self._since, self._num_since, self._num = self.programs.layout, 0, 0
         self.at_once = 64
         """Number of states to expand together, as memory and caches like it."""
         self._odds, self._words = odds._replace(params=0), instance_table(model)
@@ -81,54 +88,85 @@ class Expander:
 
         Raises ModelError if the protocol contradicts its declarations.
         """
-        return self.of_rows(wide_rows(stored, places), is_new, low, high)
+        return self.of_rows(stored.rows[places], stored.layout, is_new, low, high)
 
-    def of_rows(self, wide: np.ndarray, is_new: Any = True, low: Any = -ANY_COST, high: Any = ANY_COST) -> Batch:
-        """The same for states given by their wide rows, int64 by state and word."""
-        num, words, odds = len(wide), self._words, self._odds
+    def of_rows(
+        self, rows: np.ndarray, layout: RowLayout, is_new: Any = True, low: Any = -ANY_COST, high: Any = ANY_COST
+    ) -> Batch:
+        """The same for states given by their rows, uint64 by state and word."""
+        programs, num, words, odds = self._programs(layout, len(rows)), len(rows), self._words, self._odds
+        given = programs.rows(rows, layout)
         is_new, low, high = (np.broadcast_to(each, num) for each in (is_new, low, high))
-        seen, (judged,) = self.programs.enabled(wide), np.nonzero(is_new & self._judges)
+        seen, (judged,) = programs.enabled(given), np.nonzero(is_new & self._judges)
         breaks, outcome = np.zeros((2, num), np.int64)
-        breaks[judged], outcome[judged] = self.programs.judged(wide[judged])
+        breaks[judged], outcome[judged] = programs.judged(given[judged])
         total, top, ends, instances = _judge(seen, words, odds, judged, outcome, breaks & self._data_loss != 0)
         state, word, instance = _instances(seen, words, instances)
         action, sent = words.action[word], np.zeros(len(word), np.int64)
-        for sending in filter(self.programs.may_send, range(len(odds.loss_cost))):
+        for sending in filter(programs.may_send, range(len(odds.loss_cost))):
             (part,) = np.nonzero(action == sending)
             if len(part):
-                sent[part] = self.programs.sends(sending, wide, state[part], instance[part])
+                sent[part] = programs.sends(sending, given, state[part], instance[part])
         first = _first(state, sent, num)
         if np.diff(first).max(initial=0) > MOST_SUCCESSORS:
             raise ModelError(self._too_many)
-        given = seen, words, odds, self._judges, total, top, low, high, state, word, instance, sent
-        source, instance, action, size, lost, cost, p, is_wanted = _steps(*given, first[-1])
+        known = seen, words, odds, self._judges, total, top, low, high, state, word, instance, sent
+        source, instance, action, size, lost, cost, p, is_wanted = _steps(*known, first[-1])
         self.at_once = int(np.clip(_STEPS * num // max(1, len(source)), 1, _MOST_STATES))
-        rows = self._rows(wide, *(each[is_wanted] for each in (source, instance, action, lost)))
-        first_row = np.searchsorted(np.flatnonzero(is_wanted), first)
-        return Batch(first, first_row, total, breaks, ends, action, size, lost, cost, p, is_wanted, rows)
+        wanted = tuple(each[is_wanted] for each in (source, instance, action, lost))
+        after = self._rows(programs, given, *wanted)
+        if after is None:  # a state does not fit the layout
+            programs = self.programs
+            after = self._rows(programs, programs.rows(rows, layout), *wanted)
+        assert after is not None  # or `Programs.after` would have raised
+        first_row, layout = np.searchsorted(np.flatnonzero(is_wanted), first), programs.layout
+        return Batch(first, first_row, total, breaks, ends, action, size, lost, cost, p, is_wanted, after, layout)
+
+    def broken(self, stored: Kept, places: np.ndarray) -> np.ndarray:
+        """The mask of the invariants that each of these states breaks."""
+        programs = self._programs(stored.layout, 0)
+        broken: np.ndarray = programs.judged(programs.rows(stored.rows[places], stored.layout))[0]
+        return broken
 
     def enabled(self, stored: Kept, places: np.ndarray, action: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The number of an action's enabled instances, which lose nothing, the probability of all of them, and the cost
         of each; by state."""
-        words, odds = self._words, self._odds
-        seen, nothing = self.programs.enabled(wide_rows(stored, places)), np.zeros(len(places), np.int64)
+        words, odds, rows = self._words, self._odds, self.programs.rows(stored.rows[places], stored.layout)
+        seen, nothing = self.programs.enabled(rows), np.zeros(len(places), np.int64)
         total, top, _, _ = _judge(seen, words, odds, nothing[:0], nothing, nothing != 0)
         found: tuple[np.ndarray, np.ndarray, np.ndarray] = _of_action(seen, words, odds, total, top, action)
         return found
 
+    def _programs(self, layout: RowLayout, num: int) -> Programs:
+        """Those of rows of a layout, for `num` states, if it has lasted; else those of wide rows."""
+        if self._lumps:  # these put things in order, and stop before new programs would pay
+            return self.programs
+        if layout is not self._since:
+            self._since, self._num_since = layout, 0
+        self._num_since, self._num = self._num_since + num, self._num + num
+        if self._fitting.layout is not layout and self._num_since > max(_LASTING, _SHARE * self._num):
+            self._fitting = self.programs.laid_out(layout)
+        return self._fitting if self._fitting.layout is layout else self.programs
+
     def _rows(
-        self, wide: np.ndarray, source: np.ndarray, instance: np.ndarray, action: np.ndarray, lost: np.ndarray
-    ) -> np.ndarray:
-        """The wide rows of the states after steps, by step and word."""
-        rows, steps = wide[source], np.array([instance, lost])
-        order = np.argsort(action, kind="stable")
-        bounds = np.searchsorted(action[order], np.arange(len(self._odds.loss_cost) + 1))
+        self,
+        programs: Programs,
+        given: np.ndarray,
+        source: np.ndarray,
+        instance: np.ndarray,
+        action: np.ndarray,
+        lost: np.ndarray,
+    ) -> np.ndarray | None:
+        """The rows of the states after steps, by step and word; None if one does not fit their layout."""
+        rows, steps = given[source], np.array([instance, lost])
+        order, bounds = _by_action(action, len(self._odds.loss_cost))
         for place in np.flatnonzero(np.diff(bounds)).tolist():
             part = order[bounds[place] : bounds[place + 1]]
-            given = Columns(wide.T, source[part]), Columns(steps, part)
-            self.programs.after(place, given, len(part), Columns(rows.T, part), self._lumps)
+            before = Columns(given.T, source[part]), Columns(steps, part)
+            if not programs.after(place, before, len(part), Columns(rows.T, part), self._lumps):
+                return None
         if self._lumps:
-            stand_in(self.programs.model, rows, self._odds.alike)
+            stand_in(programs.model, rows, self._odds.alike)
         return rows.view(np.uint64)
 
 
@@ -216,6 +254,22 @@ def _steps(seen, words, odds, judges, totals, tops, low, high, state, word, inst
                 break
             subset = (subset - 1) & sent[i]
     return source, its_instance, action, size, lost, cost, p, is_wanted
+
+
+@kept
+@njit(nogil=True, error_model="numpy")
+def _by_action(action, num_actions):
+    """Returns the numbers of steps ordered by action, and where the steps of each action begin among them."""
+    bounds, order = np.zeros(num_actions + 1, np.int64), np.empty(len(action), np.int64)
+    for each in action:
+        bounds[each + 1] += 1
+    for i in range(num_actions):
+        bounds[i + 1] += bounds[i]
+    following = bounds.copy()
+    for step in range(len(action)):
+        order[following[action[step]]] = step
+        following[action[step]] += 1
+    return order, bounds
 
 
 @kept

@@ -179,9 +179,9 @@ class Head:
             here = here[: self.expand.at_once]
         cost = level - arrays.cost[here].astype(np.int64)
         batch, done = self.expand(self.kept, here, cost == 0, cost, cost), 0
-        status = self._store.admit(batch.rows, self.num_states)
+        status, rows = self._store.admit(batch.rows, batch.layout, self.num_states)
         while done < len(here) and status != FULL:
-            given = batch, here, done, level, self.odds.rates[-1], self.kept, arrays
+            given = batch, rows, here, done, level, self.odds.rates[-1], self.kept, arrays
             status, done, self.num_states, self.transitions = _expand(*given, self.num_states, self.transitions)
             status = self._store.make_room(status, self.num_states)
         return status, stop if done == len(here) else int(here[done])
@@ -235,9 +235,9 @@ def compile_common(model: Model, point: Point) -> None:
     chain = _chain(arrays, 0, 0)
     absorption.visits(chain, absorption.components(chain))
     store = Store(model, odds.params, _ROOM, STATE_BYTES)
-    store.admit(~store.kept.here[None], 0)
-    nowhere = np.empty(0, np.int64)
-    _expand(Expander(model, odds, lumps=True)(store.kept, nowhere), nowhere, 0, 0, 1.0, store.kept, arrays, 0, 0)
+    expand, nowhere = Expander(model, odds, lumps=True), np.empty(0, np.int64)
+    _, rows = store.admit(np.full((1, expand.programs.num_words), -1).view(np.uint64), expand.programs.layout, 0)
+    _expand(expand(store.kept, nowhere), rows, nowhere, 0, 0, 1.0, store.kept, arrays, 0, 0)
 
 
 def _chain(arrays: HeadArrays, count: int, transitions: int) -> Chain:
@@ -303,9 +303,10 @@ def _by_source(source, target, p, expires, leaves):
 
 @kept
 @njit(nogil=True, error_model="numpy")
-def _expand(batch, places, i, level, end_rate, stored, arrays, count, end):
-    """Follows the paths of cost `level` from the states at places[i] and on, whose steps are in a batch. Returns why it
-    stopped, the next i, and the numbers of states and transitions. A state in which it stops is taken again later.
+def _expand(batch, rows, places, i, level, end_rate, stored, arrays, count, end):
+    """Follows the paths of cost `level` from the states at places[i] and on, whose steps are in a batch, and their
+    rows. Returns why it stopped, the next i, and the numbers of states and transitions. A state in which it stops is
+    taken again later.
     """
     while i < len(places):
         place = places[i]
@@ -322,7 +323,7 @@ def _expand(batch, places, i, level, end_rate, stored, arrays, count, end):
                 out += p
                 due = min(due, step_cost)
             elif batch.is_wanted[step]:
-                found = keep_row(batch.rows[at], stored, count)
+                found = keep_row(rows[at], stored, count)
                 at += 1
                 if found == count:
                     arrays.cost[found] = arrays.due[found] = level

@@ -17,7 +17,7 @@ from quorisk.kernels.model import Model
 from quorisk.kernels.states.expand import Expander
 from quorisk.kernels.states.odds import Odds
 from quorisk.kernels.states.programs import Programs
-from quorisk.kernels.states.store import Kept, wide_rows
+from quorisk.kernels.states.store import Kept
 
 _AT_ONCE = 1 << 12
 """Number of states that programs compute on together."""
@@ -54,7 +54,8 @@ def margin_at(model: Model, odds: Odds) -> KnownMargin | None:
 def needed(programs: Programs, stored: Kept, places: np.ndarray) -> np.ndarray:
     """int64 by state, the number of faults that still have to come before a loss, at least."""
     parts = [places[i : i + _AT_ONCE] for i in range(0, len(places), _AT_ONCE)]
-    return np.concatenate([places[:0], *(programs.needed(wide_rows(stored, part)) for part in parts)])
+    found = (programs.needed(programs.rows(stored.rows[part], stored.layout)) for part in parts)
+    return np.concatenate([places[:0], *found])
 
 
 def bounds(margin: KnownMargin, expand: Expander, stored: Kept, arrays: Any, flows: np.ndarray) -> np.ndarray:

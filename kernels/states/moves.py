@@ -22,6 +22,7 @@ from quorisk.kernels.states.absorption import Components
 from quorisk.kernels.states.chain import Chain
 from quorisk.kernels.states.head import NEVER, Head, with_ends
 from quorisk.kernels.states.odds import Odds, odds_of
+from quorisk.kernels.states.rows import in_layout
 from quorisk.kernels.states.store import ENDED, FULL, MOST_SUCCESSORS, keep_row
 
 MOVE_BYTES = 32
@@ -74,8 +75,9 @@ def moves_of(head: Head, num_states: int, progress: Callable[[int, int], None] |
         due = head.arrays.due[here].astype(np.int64) - head.arrays.cost[here]
         goes_on = (head.arrays.ends[here] == UNFINISHED) & (due > 0)
         batch, done, status = head.expand(head.kept, here, False, high=np.where(goes_on, due, NEVER) - 1), 0, FULL
+        rows = in_layout(batch.rows, batch.layout, head.kept.layout)
         while status == FULL:
-            given = batch, due, goes_on, head.odds.rates, head.kept, head.arrays, first, *columns
+            given = batch, rows, due, goes_on, head.odds.rates, head.kept, head.arrays, first, *columns
             status, done, end = _list_moves(*given, place, done, num_states, end)
             if status == FULL:
                 columns = [np.concatenate([each[:end], np.empty_like(each)]) for each in columns]
@@ -111,9 +113,11 @@ def lost_and_left(moves: Moves, chain: Chain) -> tuple[float, float]:
 
 @kept
 @njit(nogil=True, error_model="numpy")
-def _list_moves(batch, due, goes_on, rates, stored, arrays, first, target, p, action, size, lost, place, i, num, end):
-    """Writes the moves of states from place + i on, whose steps are in a batch. Returns why it stopped, the next i, and
-    the number of moves.
+def _list_moves(
+    batch, rows, due, goes_on, rates, stored, arrays, first, target, p, action, size, lost, place, i, num, end
+):
+    """Writes the moves of states from place + i on, whose steps are in a batch, and their rows. Returns why it stopped,
+    the next i, and the number of moves.
 
     A state with no path followed yet has none: a run that comes to it is outside, which has the number `num` + 1.
     """
@@ -127,7 +131,7 @@ def _list_moves(batch, due, goes_on, rates, stored, arrays, first, target, p, ac
                 if batch.p[step] > 0.0:
                     to = num + 1
                     if batch.is_wanted[step]:
-                        found = keep_row(batch.rows[at], stored, num)
+                        found = keep_row(rows[at], stored, num)
                         at += 1
                         to = found if arrays.due[found] > arrays.cost[found] else num + 1
                     target[end], p[end], action[end] = to, batch.p[step], batch.action[step]

@@ -7,6 +7,7 @@ few tenths of a second, and compiling one would take ten.
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from copy import copy
 from functools import cache
 from typing import Any
 
@@ -16,9 +17,11 @@ from quorisk.kernels import declared, keeping
 from quorisk.kernels.compiled import code_folder
 from quorisk.kernels.errors import ModelError
 from quorisk.kernels.model import Model, leaves
-from quorisk.kernels.packing import fields_of
+from quorisk.kernels.packing import RowLayout, fields_of, wide_layout
 from quorisk.kernels.protocols import registry
-from quorisk.kernels.tracing.evaluate import Columns, Evaluation
+from quorisk.kernels.states.laid_out import laid_out
+from quorisk.kernels.states.rows import in_layout
+from quorisk.kernels.tracing.evaluate import Columns, Evaluation, specialized
 from quorisk.kernels.tracing.expressions import HIGHEST, LOWEST, WORD, bits, same, signed
 from quorisk.kernels.tracing.folding import integer, make
 from quorisk.kernels.tracing.general import CHOICE, INSTANCE, LOST, PARAMS, STATE, GeneralModel, general, nested
@@ -31,55 +34,74 @@ _WIDE = "wide"
 class Programs:
     """The programs of a model with these parameters, for one thread at a time.
 
-    Wide rows are int64 here, by place and word.
+    Rows are int64 here, by place and word; `initial` and `forgotten` are of wide rows alone.
     """
 
     def __init__(self, model: Model, params: Any) -> None:
-        self.model, self.num_words = model, _num_words(model)
-        self._written = written(model)
-        self._fixed = dict(enumerate(leaves(params), _first_param(model)))
-        self._evaluations = dict[str, Evaluation]()
+        """Rows are wide rows."""
+        self.model, self.layout, self._is_wide = model, wide_layout(_num_words(model)), True
+        self._written, self._fixed = written(model), dict(enumerate(leaves(params), _first_param(model)))
+        self._specialized, self._evaluations = dict[str, Program](), dict[str, Evaluation]()
 
-    def enabled(self, wide: np.ndarray) -> np.ndarray:
+    def laid_out(self, layout: RowLayout) -> "Programs":
+        """The same for rows of a layout."""
+        others = copy(self)
+        others.layout, others._is_wide, others._evaluations = layout, False, {}
+        return others
+
+    def rows(self, rows: np.ndarray, layout: RowLayout) -> np.ndarray:
+        """The rows that it takes of states, given their rows of any layout that they fit."""
+        return in_layout(rows, layout, self.layout).view(np.int64)
+
+    @property
+    def num_words(self) -> int:
+        """Number of words of a row."""
+        return self.layout.num_words
+
+    def enabled(self, rows: np.ndarray) -> np.ndarray:
         """Each word of enabled instances, by word and place."""
-        return self._of("enabled")(wide.T)
+        return self._of("enabled")(rows.T)
 
-    def judged(self, wide: np.ndarray) -> np.ndarray:
+    def judged(self, rows: np.ndarray) -> np.ndarray:
         """The mask of the invariants that are broken, and the outcome of a run that ends there as nothing is enabled:
         two rows, by place."""
-        return self._of("judged")(wide.T)
+        return self._of("judged")(rows.T)
 
-    def needed(self, wide: np.ndarray) -> np.ndarray:
+    def needed(self, rows: np.ndarray) -> np.ndarray:
         """The faults that have to come before a loss; see `model.Margin`."""
-        return self._of("needed")(wide.T)[0]
+        return self._of("needed")(rows.T)[0]
 
     def forgotten(self, wide: np.ndarray) -> np.ndarray:
-        """The wide rows of the states after `Model.forget`."""
+        """The rows of the states after `Model.forget`."""
         return self._of("forgotten")(wide.T).T
 
     def initial(self, num: int) -> np.ndarray:
-        """The wide rows of the first `num` initial states. Raises ModelError if one does not fit."""
+        """The rows of the first `num` initial states. Raises ModelError if one does not fit."""
         found = np.empty((num, self.num_words), np.int64)
         given = Columns(np.zeros((self.num_words, num), np.int64)), Columns(np.arange(num)[None])
-        self._write("initial", num, given, Columns(found.T), "widths", "an initial state does not fit")
+        if not self._fits("initial", num, given, Columns(found.T)):
+            raise ModelError(declared.unfit(self.model.name, "widths", "an initial state does not fit"))
         return found
 
-    def sends(self, action: int, wide: np.ndarray, state: np.ndarray, instance: np.ndarray) -> np.ndarray:
-        """Mask of what instances of an action may lose, each in the state of a wide row. Raises ModelError if it has
-        other members than `Model.max_sends` says."""
+    def sends(self, action: int, rows: np.ndarray, state: np.ndarray, instance: np.ndarray) -> np.ndarray:
+        """Mask of what instances of an action may lose, each in the state of a row. Raises ModelError if it has other
+        members than `Model.max_sends` says."""
         found = np.empty((1, len(state)), np.int64)
-        given = Columns(wide.T, state), Columns(instance[None])
-        why = f"{self.model.actions[action].name} sends more than {self.model.max_sends} messages, or others"
-        self._write(f"sends {action}", len(state), given, Columns(found), "max_sends", why)
+        given = Columns(rows.T, state), Columns(instance[None])
+        if not self._fits(f"sends {action}", len(state), given, Columns(found)):
+            why = f"{self.model.actions[action].name} sends more than {self.model.max_sends} messages, or others"
+            raise ModelError(declared.unfit(self.model.name, "max_sends", why))
         return found[0]
 
-    def after(self, action: int, given: tuple[Columns, Columns], num: int, out: Columns, forgetting: bool) -> None:
+    def after(self, action: int, given: tuple[Columns, Columns], num: int, out: Columns, forgetting: bool) -> bool:
         """Turns the words of states, in `out`, into those after `num` steps of an action; `given` are the words,
-        instances and what is lost. With `forgetting` they are those after `Model.forget`. Raises ModelError if one does
-        not fit `Model.widths`."""
-        name = f"{'kept' if forgetting and self.model.forget else 'after'} {action}"
-        why = f"{self.model.actions[action].name} makes a value that does not fit its field"
-        self._write(name, num, given, out, "widths", why)
+        instances and what is lost. With `forgetting` they are those after `Model.forget`. Returns False if one does not
+        fit the layout; raises ModelError if one does not fit `Model.widths`, which is seen in wide rows alone."""
+        fits = self._fits(f"{'kept' if forgetting and self.model.forget else 'after'} {action}", num, given, out)
+        if self._is_wide and not fits:
+            why = f"{self.model.actions[action].name} makes a value that does not fit its field"
+            raise ModelError(declared.unfit(self.model.name, "widths", why))
+        return fits
 
     def may_send(self, action: int) -> bool:
         """Whether an action may lose anything."""
@@ -87,19 +109,20 @@ class Programs:
 
     def _of(self, name: str) -> Evaluation:
         if name not in self._evaluations:
-            num_updated = self.num_words if name.startswith(("after", "kept")) else 0
-            self._evaluations[name] = Evaluation(self._written[name], self._fixed, num_updated)
+            if name not in self._specialized:
+                self._specialized[name] = specialized(self._written[name], self._fixed)
+            whole, is_update = self._specialized[name], name.startswith(("after", "kept"))
+            if not self._is_wide:
+                whole = specialized(laid_out(whole, self.layout, is_update), {})
+            self._evaluations[name] = Evaluation(whole, self.num_words if is_update else 0)
         return self._evaluations[name]
 
-    def _write(
-        self, name: str, num: int, given: tuple[Columns, Columns], out: Columns, declaration: str, why: str
-    ) -> None:
+    def _fits(self, name: str, num: int, given: tuple[Columns, Columns], out: Columns) -> bool:
         """Writes a program's outputs; if it has one more, that one says what does not fit."""
         program = self._of(name)
         beyond = np.zeros((program.num_outputs - len(out.array), num), np.int64)
         program.write(num, *given, out, Columns(beyond))
-        if beyond.any():
-            raise ModelError(declared.unfit(self.model.name, declaration, why))
+        return not beyond.any()
 
 
 @cache

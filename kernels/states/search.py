@@ -16,7 +16,6 @@ from quorisk.kernels.model import Model
 from quorisk.kernels.ops import bits
 from quorisk.kernels.states.expand import Batch, Expander
 from quorisk.kernels.states.odds import no_odds
-from quorisk.kernels.states.programs import Programs
 from quorisk.kernels.states.store import (
     ENDED,
     FULL,
@@ -27,7 +26,6 @@ from quorisk.kernels.states.store import (
     seek,
     settle,
     why_stop,
-    wide_rows,
 )
 
 _MANY = 64
@@ -120,11 +118,10 @@ def visit(
     counts = np.zeros(len(model.actions), np.int64)
     breaking = np.zeros((4, len(model.invariants)), np.int64)
     expanders = [Expander(model, no_odds(model, params), judges=False) for _ in range(min(num_cores(), _THREADS))]
-    programs = expanders[0].programs
-    places, count = store.begin(programs)
+    places, count = store.begin(expanders[0].programs)
     status = ENDED if len(places) == num_initial else FULL
     parents[:count] = -1
-    _note(programs, store.kept, 0, count, 1, breaking)
+    _note(expanders[0], store.kept, 0, count, 1, breaking)
     depth, first = 1, 0
     with ThreadPoolExecutor(len(expanders)) as pool:
         while first < count and depth != max_depth and status != FULL and not breaking[0, list(wanted)].any():
@@ -132,14 +129,15 @@ def visit(
             while first < last and status != FULL and not breaking[0, list(wanted)].any():
                 before = count
                 for batch in _side_by_side(expanders, pool, store.kept, first, last):
-                    place, end, status = first, first + batch.num_states, store.admit(batch.rows, count)
+                    place, end = first, first + batch.num_states
+                    status, rows = store.admit(batch.rows, batch.layout, count)
                     while first < end and status != FULL:
-                        given = batch, first - place, store.kept, parents, first, count, counts
+                        given = batch, rows, first - place, store.kept, parents, first, count, counts
                         status, first, count = _expand(*given)
                         status = store.make_room(status, count)
                     if status == FULL:
                         break
-                _note(programs, store.kept, before, count, depth + 1, breaking)
+                _note(expanders[0], store.kept, before, count, depth + 1, breaking)
                 if progress:
                     progress(count, depth)
             depth += 1 if count > last else 0
@@ -153,17 +151,17 @@ def _side_by_side(
     """The steps of as many of the states `first` to last - 1, in order, as the expanders take together."""
     at_once = expanders[0].at_once
     begins = range(first, min(last, first + at_once * len(expanders)), at_once)
-    rows = [wide_rows(stored, np.arange(begin, min(last, begin + at_once))) for begin in begins]
+    rows = [stored.rows[begin : begin + at_once][: last - begin].copy() for begin in begins]  # `Store.admit` moves them
     together = pool.map if len(rows) > 1 else map
-    return together(lambda expand, wide: expand.of_rows(wide), expanders, rows)
+    return together(lambda expand, part: expand.of_rows(part, stored.layout), expanders, rows)
 
 
-def _note(programs: Programs, stored: Kept, first: int, last: int, depth: int, breaking: np.ndarray) -> None:
+def _note(expander: Expander, stored: Kept, first: int, last: int, depth: int, breaking: np.ndarray) -> None:
     """Counts what new states break, from number `first` to last - 1. Rows of `breaking`, by invariant: breaking states,
     first broken, and depth and place of the first one that breaks it."""
     for begin in range(first, last, _LOOKED_AT):
         places = np.arange(begin, min(last, begin + _LOOKED_AT))
-        broken = programs.judged(wide_rows(stored, places))[0]
+        broken = expander.broken(stored, places)
         for mask in np.unique(broken[broken != 0]).tolist():
             (those,) = np.nonzero(broken == mask)
             breaking[1, bits(mask)[0]] += len(those)
@@ -175,9 +173,9 @@ def _note(programs: Programs, stored: Kept, first: int, last: int, depth: int, b
 
 @kept
 @njit(nogil=True, error_model="numpy")
-def _expand(batch, i, stored, parents, place, count, counts):
-    """Adds the successors of states from `place` on, whose steps are in a batch, from state i of it on. Returns why it
-    stopped, the next state, and the number of states.
+def _expand(batch, rows, i, stored, parents, place, count, counts):
+    """Adds the successors of states from `place` on, whose steps are in a batch, from state i of it on, and their rows.
+    Returns why it stopped, the next state, and the number of states.
 
     Successors are settled many at a time, once the processor has prefetched what that reads. States whose successors
     are not settled when it stops are taken again later.
@@ -192,7 +190,7 @@ def _expand(batch, i, stored, parents, place, count, counts):
                     break
                 return why, place, count
             for at in range(batch.first[i], batch.first[i + 1]):
-                mixed[num] = seek(batch.rows[at], stored, count + num)
+                mixed[num] = seek(rows[at], stored, count + num)
                 sources[num] = place + i - begun
                 num += 1
             i += 1

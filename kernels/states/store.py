@@ -15,18 +15,9 @@ from quorisk.kernels.errors import ModelError
 from quorisk.kernels.keeping import kept
 from quorisk.kernels.model import Model
 from quorisk.kernels.ops import jitable
-from quorisk.kernels.packing import (
-    RowLayout,
-    hash_words,
-    narrow,
-    narrowest,
-    respread,
-    spread,
-    unpacked,
-    wide_row,
-    widened,
-)
+from quorisk.kernels.packing import RowLayout, hash_words, narrowest, state_of, wide_row, widened
 from quorisk.kernels.states.programs import Programs
+from quorisk.kernels.states.rows import differing, in_layout, lay_out
 
 MOST_SUCCESSORS = 1 << 14
 """Room kept for the successors of one state; more would need 2**6 lost subsets of 256 instances."""
@@ -47,7 +38,6 @@ class Kept(NamedTuple):
 
     rows: np.ndarray  # uint64, [number, word]; as many as memory holds
     table: np.ndarray  # int64, a power of two
-    here: np.ndarray  # uint64, the wide row of the state that was read last
     layout: RowLayout
 
 
@@ -62,7 +52,7 @@ class Store:
         table = np.zeros(max(1 << 16, 1 << (4 * model.initial_choices(params)).bit_length()), np.int64)
         wide = _first_row(model, params)
         layout = narrowest(wide)
-        self.kept = Kept(self._rows(layout), table, wide, layout)
+        self.kept = Kept(self._rows(layout), table, layout)
 
     def _rows(self, layout: RowLayout) -> np.ndarray:
         capacity = 8 * len(self._flat) // (8 * layout.num_words + self._other_bytes)
@@ -83,18 +73,16 @@ class Store:
 
     def state(self, place: int) -> Any:
         """Returns the state of number `place`, for plain Python."""
-        wide = np.empty_like(self.kept.here)
-        spread(self.kept.rows[place], self.kept.layout, wide)
-        return unpacked(wide, self._model.widths)
+        return state_of(self.kept.rows[place], self.kept.layout, self._model.widths)
 
     def begin(self, programs: Programs) -> tuple[np.ndarray, int]:
         """Keeps as many initial states as memory allows. Returns the number of each, in order, and how many distinct
         states these are."""
         places = np.empty(self._model.initial_choices(self._params), np.int64)
-        wide = programs.initial(len(places)).view(np.uint64)
-        choice, count, status = 0, 0, self.admit(wide, 0)
+        status, rows = self.admit(programs.initial(len(places)).view(np.uint64), programs.layout, 0)
+        choice, count = 0, 0
         while choice < len(places) and status != FULL:
-            status, choice, count = _keep_all(wide, self.kept, places, choice, count)
+            status, choice, count = _keep_all(rows, self.kept, places, choice, count)
             status = self.make_room(status, count)
         return places[:choice], count
 
@@ -104,32 +92,26 @@ class Store:
             self._fill(np.zeros(2 * len(self.kept.table), np.int64), count)
         return FULL if status == FULL else ENDED
 
-    def admit(self, wide: np.ndarray, count: int) -> int:
-        """Makes rows wide enough for more states, whose wide rows these are, with `count` states kept. Returns ENDED;
-        FULL if memory does not hold wider rows."""
+    def admit(self, rows: np.ndarray, layout: RowLayout, count: int) -> tuple[int, np.ndarray]:
+        """Makes rows wide enough for more states, with `count` states kept; these have rows of some layout. Returns
+        ENDED and their rows in the store's layout; FULL if memory does not hold wider rows."""
         before = self.kept
-        differing = _differing(wide, before.layout.base) & before.layout.fixed
-        if not differing.any():
-            return ENDED
-        layout = widened(before.layout, before.layout.base ^ differing)
-        rows = self._rows(layout)
-        if len(rows) < count + MOST_SUCCESSORS:
-            return FULL
-        _widen(before.rows, before.layout, rows, layout, count, np.empty_like(before.here))
-        self.kept = before._replace(rows=rows, layout=layout)
-        self._fill(np.zeros_like(before.table), count)
-        return ENDED
+        if layout is before.layout:
+            return ENDED, rows
+        unfit = differing(rows, layout, before.layout.base) & before.layout.fixed
+        if unfit.any():
+            wider = widened(before.layout, before.layout.base ^ unfit)
+            wider_rows = self._rows(wider)
+            if len(wider_rows) < count + MOST_SUCCESSORS:
+                return FULL, rows
+            lay_out(before.rows[:count], before.layout, wider_rows, wider)
+            self.kept = before._replace(rows=wider_rows, layout=wider)
+            self._fill(np.zeros_like(before.table), count)
+        return ENDED, in_layout(rows, layout, self.kept.layout)
 
     def _fill(self, table: np.ndarray, count: int) -> None:
         self.kept = self.kept._replace(table=table)
         _rehash(self.kept.rows, count, table)
-
-
-def wide_rows(stored: Kept, places: np.ndarray) -> np.ndarray:
-    """The wide rows of the states of these numbers, int64 by place and word."""
-    wide = np.empty((len(places), len(stored.here)), np.uint64)
-    _wide_rows(stored, places, wide)
-    return wide.view(np.int64)
 
 
 def _first_row(model: Model, params: Any) -> np.ndarray:
@@ -141,17 +123,9 @@ def _first_row(model: Model, params: Any) -> np.ndarray:
 
 
 @jitable
-def fetch_state(kept, place):
-    """Sets `kept.here` to the wide row of the state of number `place`."""
-    respread(kept.rows[place], kept.layout, kept.here)
-
-
-@jitable
-def keep_row(wide, kept, count):
-    """Returns the number of a state, given its wide row: that of its equal, or `count` if it is new, after all others.
-    Rows must be wide enough, see `Store.admit`."""
-    narrow(wide, kept.layout, kept.rows[count])
-    return settle(kept, count, hash_words(kept.rows[count]), count)
+def keep_row(row, kept, count):
+    """Returns the number of a state, given its row: that of its equal, or `count` if it is new, after all others."""
+    return settle(kept, count, seek(row, kept, count), count)
 
 
 @jitable
@@ -163,11 +137,12 @@ def why_stop(kept, count):
 
 
 @jitable
-def seek(wide, kept, at):
-    """Writes a state's row to place `at`, given its wide row. Returns the row's hash, for `settle`, and prefetches the
-    slot that `approach` reads."""
-    narrow(wide, kept.layout, kept.rows[at])
-    mixed = hash_words(kept.rows[at])
+def seek(row, kept, at):
+    """Writes a state's row to place `at`. Returns the row's hash, for `settle`, and prefetches the slot that `approach`
+    reads."""
+    for i in range(len(row)):
+        kept.rows[at, i] = row[i]
+    mixed = hash_words(row)
     prefetch(kept.table, mixed & np.uint64(len(kept.table) - 1))
     return mixed
 
@@ -210,38 +185,18 @@ def settle(kept, at, mixed, count):
 
 @kept
 @njit(nogil=True, error_model="numpy")
-def _keep_all(wide, stored, places, choice, count):
-    """Keeps initial states, whose wide rows are given, from number `choice` on. Returns why it stopped, the next one,
+def _keep_all(rows, stored, places, choice, count):
+    """Keeps initial states, whose rows are given, from number `choice` on. Returns why it stopped, the next one,
     and the number of states."""
     while choice < len(places):
         why = why_stop(stored, count)
         if why != ENDED:
             return why, choice, count
-        found = keep_row(wide[choice], stored, count)
+        found = keep_row(rows[choice], stored, count)
         places[choice] = found
         count += found == count
         choice += 1
     return ENDED, choice, count
-
-
-@kept
-@njit(nogil=True, error_model="numpy")
-def _differing(wide, base):
-    """Returns the bits, by word, in which one of these wide rows or more differ from `base`."""
-    found = np.zeros_like(base)
-    for i in range(len(wide)):
-        for word in range(len(base)):
-            found[word] |= wide[i, word] ^ base[word]
-    return found
-
-
-@kept
-@njit(nogil=True, error_model="numpy")
-def _wide_rows(stored, places, wide):
-    for i in range(len(places)):
-        fetch_state(stored, places[i])
-        for word in range(len(stored.here)):
-            wide[i, word] = stored.here[word]
 
 
 @kept
@@ -259,12 +214,3 @@ def _rehash(rows, count, table):
             while table[slot] != 0:
                 slot = np.int64(np.uint64(slot + 1) & slots)
             table[slot] = np.int64(mixed[i] >> np.uint64(_PLACE_BITS + 1)) << _PLACE_BITS | (first + i + 1)
-
-
-@kept
-@njit(nogil=True, error_model="numpy")
-def _widen(rows, layout, wider_rows, wider, count, wide):
-    """Widens rows from the last to the first, since wider rows begin in the same memory, and each further on."""
-    for place in range(count - 1, -1, -1):
-        spread(rows[place], layout, wide)
-        narrow(wide, wider, wider_rows[place])

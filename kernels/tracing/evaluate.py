@@ -25,15 +25,15 @@ from quorisk.kernels.tracing.emit import Emitter
 from quorisk.kernels.tracing.expressions import HIGHEST, LOWEST, WORD
 from quorisk.kernels.tracing.folding import make, new_graph
 from quorisk.kernels.tracing.machine import I64, POINTER, lanes_of
-from quorisk.kernels.tracing.program import ARGUMENTS, FIELDS, OPERATIONS, Program, specialized
+from quorisk.kernels.tracing.program import ARGUMENTS, FIELDS, OPERATIONS, Program, in_few_rows, simplified
 
 _SIZE, _LANES = 128, 8
 """Number of values in a row, and of those computed by one instruction."""
 _WORTH_COMPILING = 1 << 18
 """Number of values after which a program is compiled. Compiling takes about as long as interpreting it for a million
 values, and later processes have the code as well."""
-_COMPUTED = Counter[Path]()
-"""Number of values that this process has computed with each program, by the place of its code on disk."""
+_COMPUTED = Counter[str]()
+"""Number of values that this process has computed with each program, by the name of its code on disk."""
 
 
 class Columns(NamedTuple):
@@ -44,16 +44,32 @@ class Columns(NamedTuple):
     places: np.ndarray | None = None
     """int64, the places of the values in it, if these are not all of them in order."""
 
-    def numbers(self, which: np.ndarray, first: int = 0) -> tuple[int, ...]:
+    def numbers(self, which: "_Part", first: int = 0) -> tuple[int, ...]:
         """The number of those that are used, the address of their numbers, counted from `first`, that of the value of
         number 0, the distances of two leaves or outputs and of two places, in values, and the address of `places`."""
         assert self.array.itemsize == 8
         assert self.places is None or self.places.dtype == np.int64
         apart, step = self.array.strides
         places = 0 if self.places is None else self.places.ctypes.data
-        return len(which), which.ctypes.data, self.array.ctypes.data - first * apart, apart // 8, step // 8, places
+        return *which, self.array.ctypes.data - first * apart, apart // 8, step // 8, places
 
 
+class _Numbers:
+    """Numbers of leaves or outputs, in order, as machine code takes them."""
+
+    def __init__(self, numbers: np.ndarray) -> None:
+        self.array, self._parted = numbers, dict[int, tuple[_Part, _Part]]()
+
+    def parted(self, at: int) -> "tuple[_Part, _Part]":
+        """Those below `at`, and those from there on: how many, and the address of the first."""
+        if at not in self._parted:
+            below, address = int(np.searchsorted(self.array, at)), self.array.ctypes.data
+            others = len(self.array) - below, address + below * self.array.itemsize
+            self._parted[at] = (below, address), others
+        return self._parted[at]
+
+
+_Part = tuple[int, int]
 _NOTHING = Columns(np.empty((0, 0), np.int64))
 
 
@@ -63,21 +79,17 @@ class Evaluation:
     Once it has computed many values, the program is compiled.
     """
 
-    def __init__(self, whole: Program, fixed: Mapping[int, int] | None = None, num_updated: int = 0) -> None:
-        """`fixed` are the values of leaves that always have the same one, by their numbers; these come last. The first
-        `num_updated` outputs are updates of the leaves of the same numbers: where they equal these, they are not
-        written."""
+    def __init__(self, whole: Program, num_updated: int = 0) -> None:
+        """The first `num_updated` outputs are updates of the leaves of the same numbers: where they equal these, they
+        are not written."""
         self.num_outputs = len(whole.results)
-        rows, none = _rows_of(whole), np.empty(0, np.int64)
-        for number, value in (fixed or {}).items():
-            rows[number] = value
-        _interpreter()(*_pointers(whole, rows), 1, *4 * _NOTHING.numbers(none))
-        self._program, self._leaves = specialized(whole, fixed or {}, rows[:, 0].copy())
+        self._program, leaves = in_few_rows(whole)
+        self._leaves = _Numbers(leaves)
         self._rows = _rows_of(self._program)
         self._place = _place_of(self._program)
         self._run = _compiled(self._program) if self._place.exists() else _interpreter()
         numbers = np.arange(self.num_outputs)
-        self._outputs = np.flatnonzero((self._program.results != numbers) | (numbers >= num_updated))
+        self._outputs = _Numbers(np.flatnonzero((self._program.results != numbers) | (numbers >= num_updated)))
         self._pointers = _pointers(self._program, self._rows)
 
     def __call__(self, leaves: np.ndarray) -> np.ndarray:
@@ -93,12 +105,22 @@ class Evaluation:
         assert len(outputs.array) + len(more_outputs.array) == self.num_outputs
         numbers = list[int]()
         for which, first, more in ((self._leaves, leaves, more_leaves), (self._outputs, outputs, more_outputs)):
-            end = np.searchsorted(which, len(first.array))
-            numbers += [*first.numbers(which[:end]), *more.numbers(which[end:], len(first.array))]
+            below, others = which.parted(len(first.array))
+            numbers += [*first.numbers(below), *more.numbers(others, len(first.array))]
         self._run(*self._pointers, count, *numbers)
-        _COMPUTED[self._place] += count
-        if _COMPUTED[self._place] > _WORTH_COMPILING and self._run is _interpreter():
-            self._run = _compiled(self._program)
+        if self._run is _interpreter():
+            _COMPUTED[self._place.name] += count
+            if _COMPUTED[self._place.name] > _WORTH_COMPILING:
+                self._run = _compiled(self._program)
+
+
+def specialized(whole: Program, fixed: Mapping[int, int]) -> Program:
+    """The program where leaves, the last ones, have fixed values, by their numbers: these are none of its leaves."""
+    rows = _rows_of(whole)
+    for number, value in fixed.items():
+        rows[number] = value
+    _interpreter()(*_pointers(whole, rows), 1, *4 * _NOTHING.numbers((0, 0)))
+    return simplified(whole, min(fixed, default=whole.num_leaves), rows[:, 0])
 
 
 def _rows_of(program: Program) -> np.ndarray:
@@ -132,13 +154,15 @@ def _compiled(program: Program) -> Any:
 
 
 def _place_of(program: Program) -> Path:
-    return _place(*(array.tobytes() for array in program[:3]), program.num_leaves)
+    return _place(*program[:3], program.num_leaves)
 
 
 def _place(*content: Any) -> Path:
     """The file of code that depends on this, on the CPU and on LLVM."""
-    key = hashlib.sha256(repr((content, this_cpu(), llvmlite.__version__)).encode()).hexdigest()[:32]
-    return Path(numba.config.CACHE_DIR) / "programs" / key
+    key = hashlib.sha256(repr((this_cpu(), llvmlite.__version__)).encode())
+    for each in content:
+        key.update(repr(each.shape).encode() + each.tobytes() if isinstance(each, np.ndarray) else repr(each).encode())
+    return Path(numba.config.CACHE_DIR) / "programs" / key.hexdigest()[:32]
 
 
 def _straight_on(program: Program) -> Callable[[Any, Sequence[Any], Any], None]:

@@ -1,6 +1,6 @@
 """Expressions as programs: steps on numbered values, which an interpreter runs (`kernels.tracing.evaluate`).
 
-A program of a protocol has the parameters of all configurations as leaves. `specialized` makes that of one: whatever
+A program of a protocol has the parameters of all configurations as leaves. `simplified` makes that of one: whatever
 follows from its parameters becomes a constant, and a step of which nothing is read any more goes.
 """
 
@@ -50,7 +50,7 @@ class Part(NamedTuple):
 def program(outputs: Iterable[Any], places: Mapping[Any, int | Part]) -> Program:
     """Makes the program of outputs; `places` gives the numbers of leaves, or the parts of values, by the leaves' names.
 
-    Each step writes a value of its own; see `specialized`.
+    Each step writes a value of its own; see `in_few_rows`.
     """
     outputs = list(outputs)
     order = in_order(outputs)
@@ -84,20 +84,30 @@ def _mask(part: Part) -> int:
     return (1 << part.width) - 1
 
 
-def specialized(whole: Program, fixed: Mapping[int, int], values: np.ndarray) -> tuple[Program, np.ndarray]:
-    """The program where leaves, the last ones, have fixed values, by their numbers: these are none of its leaves. And
-    the numbers of the leaves that it reads.
-
-    `values` are all values of the whole program, int64, with these and any of the other leaves. The values of the new
-    program are used again after the last step that reads them.
-    """
-    num_leaves = min(fixed, default=whole.num_leaves)
+def simplified(whole: Program, num_leaves: int, values: np.ndarray) -> Program:
+    """The program of the first `num_leaves` leaves: the others always have the values that they have here, int64 by
+    value of the whole program, and what follows from them is a constant."""
     is_known = np.zeros(whole.num_values, bool)
     is_known[num_leaves : whole.num_leaves + len(whole.constants)] = True
-    steps, results = whole.steps.copy(), whole.results.copy()
+    steps, results, values = whole.steps.copy(), whole.results.copy(), values.copy()
     _fold(steps, results, is_known, values)
-    steps, constants, results, leaves = _compact(steps, results, is_known, values, num_leaves)
-    return Program(steps, constants, results, num_leaves), leaves
+    is_read = _last_reads(steps, results, is_known) >= 0
+    steps = steps[(is_read & ~is_known)[steps[:, -1]]]
+    (constants,) = np.nonzero(is_read & is_known)
+    number = np.arange(len(is_known))
+    number[constants] = num_leaves + np.arange(len(constants))
+    number[steps[:, -1]] = num_leaves + len(constants) + np.arange(len(steps))
+    steps[:, 1:] = number[steps[:, 1:]]
+    return Program(steps, values[constants], number[results], num_leaves)
+
+
+def in_few_rows(whole: Program) -> tuple[Program, np.ndarray]:
+    """The program that computes as much in fewer values, each used again after the last step that reads it; and the
+    numbers of the leaves that are read."""
+    steps, results, first = whole.steps.copy(), whole.results.copy(), whole.num_leaves + len(whole.constants)
+    last = _last_reads(steps, results, np.zeros(whole.num_values, bool))
+    _use_again(steps, results, first, last.copy())
+    return whole._replace(steps=steps, results=results), np.flatnonzero(last[: whole.num_leaves] >= 0)
 
 
 _NAMES = "and", "or", "xor", "add", "sub", "shl", "shr", "mul", "both", "either", "differ", "select", "when", "deposit"
@@ -157,47 +167,38 @@ def _simplest(operation, step, is_known, values):
 
 @kept
 @njit(nogil=True, error_model="numpy")
-def _compact(steps, results, is_known, values, num_leaves):
-    """Returns the steps that results depend on, the constants that these read, and the results, numbered anew; and the
-    leaves that are read."""
-    last = np.full(len(is_known), -1)  # the last step that reads a value; beyond all steps for results
+def _last_reads(steps, results, is_known):
+    """Returns, by value, the last step that reads it for the results: their number for results, -1 if none does."""
+    last = np.full(len(is_known), -1)
     for result in results:
         last[result] = len(steps)
     for i in range(len(steps) - 1, -1, -1):
         if last[steps[i, 4]] >= 0 and not is_known[steps[i, 4]]:
             for k in range(1, 1 + _NUM_ARGS[steps[i, 0]]):
                 last[steps[i, k]] = max(last[steps[i, k]], i)
-    leaves = np.nonzero(last[:num_leaves] >= 0)[0]
-    number, constants = np.full(len(is_known), -1), np.empty(len(is_known), np.int64)
-    num = 0
-    for value in range(len(is_known)):
-        if value < num_leaves:
-            number[value] = value
-        elif is_known[value] and last[value] >= 0:
-            constants[num] = values[value]
-            number[value] = num_leaves + num
-            num += 1
-    free, num_free, most, kept_steps = np.empty(len(is_known), np.int64), 0, num_leaves + num, 0
+    return last
+
+
+@kept
+@njit(nogil=True, error_model="numpy")
+def _use_again(steps, results, first, last):
+    """Numbers values anew from `first` on, given the last step that reads each."""
+    number, free, num_free, most = np.arange(len(last)), np.empty(len(steps), np.int64), 0, first
     for i in range(len(steps)):
-        result = steps[i, 4]
-        if last[result] < 0 or is_known[result]:
-            continue
         for k in range(1, 1 + _NUM_ARGS[steps[i, 0]]):
             arg = steps[i, k]
-            steps[kept_steps, k] = number[arg]
-            if last[arg] == i and arg >= num_leaves and not is_known[arg]:
+            steps[i, k] = number[arg]
+            if last[arg] == i and arg >= first:
                 free[num_free] = number[arg]
                 num_free += 1
                 last[arg] = len(steps) + 1  # once, if it is read twice
-        steps[kept_steps, 0] = steps[i, 0]
+        result = steps[i, 4]
         if num_free > 0:
             num_free -= 1
             number[result] = free[num_free]
         else:
             number[result] = most
             most += 1
-        steps[kept_steps, 4] = number[result]
-        kept_steps += 1
+        steps[i, 4] = number[result]
     for i in range(len(results)):
         results[i] = number[results[i]]
-    return steps[:kept_steps].copy(), constants[:num].copy(), results, leaves

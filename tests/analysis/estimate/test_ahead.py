@@ -20,6 +20,7 @@ from quorisk.kernels.engines.points import pack
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.states import absorption, head, store
 from quorisk.kernels.states.exits import exits_of, from_exits
+from quorisk.kernels.states.rows import lay_out
 from tests.support import ROOT
 
 LONGEST_S = 120.0
@@ -98,8 +99,7 @@ def test_others_help_with_the_first_head_of_a_machine(started, points, never_beg
 def test_they_compile_what_a_head_needs(points):
     """What this process compiles beside them is of the same types."""
     model, point = registry.load("compaction"), points[0].point
-    widen, rehash = store._widen, store._rehash
-    common = head._by_source, head._expand, absorption._components, absorption._visits, widen, rehash
+    common = head._by_source, head._expand, absorption._components, absorption._visits, lay_out, store._rehash
     functions = *common, batch_function(model, hurried=model.margin is not None)
     ahead._help("compaction", point)
     ahead._help_with_exits("compaction", point)

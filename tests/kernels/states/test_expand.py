@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from quorisk.kernels.protocols import registry
+from quorisk.kernels.states import expand
 from quorisk.kernels.states.chain import build_chain
 from quorisk.kernels.states.expand import Expander
 from quorisk.kernels.states.head import Head
@@ -59,3 +60,16 @@ def test_only_steps_of_the_wanted_cost_have_rows_and_all_have_odds():
         sums = np.add.reduceat(batch.p, batch.first[:-1])
         assert sums == pytest.approx(np.ones(count))
     assert (found[0].p == found[1].p).all()
+
+
+@pytest.mark.parametrize("name", ["compaction", "kafka"])
+def test_a_chain_is_the_same_whenever_programs_are_made_for_its_rows(name, monkeypatch):
+    model = registry.load(name)
+    monkeypatch.setattr(expand, "_SHARE", 0.0)
+    chains = []
+    for lasting in (0, 100, 1 << 40):
+        monkeypatch.setattr(expand, "_LASTING", lasting)
+        chains.append(build_chain(model, point_of(model, lifetime=1e3), MEMORY))
+    assert len(chains[0].p) > 3000
+    for each in chains[1:]:
+        assert all(np.array_equal(ours, others) for ours, others in zip(chains[0], each, strict=True))

@@ -157,11 +157,11 @@ def test_a_state_that_was_begun_as_room_ran_out_was_not_begun(times, monkeypatch
     """With a lifetime: all that leaves such a state is outside, and runs end for certain, as `solve` checks."""
     admit, wider = store.Store.admit, []
 
-    def no_room(self, rows, count):
-        layout = self.kept.layout
-        status = admit(self, rows, count)
-        wider.extend([status] * (self.kept.layout is not layout))
-        return store.FULL if len(wider) > times else status
+    def no_room(self, rows, layout, count):
+        before = self.kept.layout
+        status, rows = admit(self, rows, layout, count)
+        wider.extend([status] * (self.kept.layout is not before))
+        return store.FULL if len(wider) > times else status, rows
 
     monkeypatch.setattr(store.Store, "admit", no_room)
     model, point = PROBLEMS["compaction"]

@@ -1,5 +1,8 @@
 """The exhaustive search's own machinery; what it finds is held against TLC in test_oracle."""
 
+from types import SimpleNamespace
+from typing import Any, cast
+
 import numpy as np
 import pytest
 from numba import njit
@@ -9,7 +12,8 @@ from quorisk.kernels.compiled import bind
 from quorisk.kernels.packing import narrowest
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.protocols.compaction import MODEL
-from quorisk.kernels.states import search, store
+from quorisk.kernels.states import expand, search, store
+from quorisk.kernels.states.odds import no_odds
 from tests.support import EACH_PROTOCOL, params_of
 
 
@@ -19,7 +23,7 @@ def test_states_of_equal_hash_are_told_apart_by_every_word(word):
     inner = bind(store.settle, "collide")  # for compiled code alone
     settle = njit(lambda kept, at, count: inner(kept, at, one_hash_for_all, count))
     rows, nothing = np.zeros((9, 3), np.uint64), np.zeros(1, np.uint64)
-    kept = store.Kept(rows, np.zeros(64, np.int64), nothing, narrowest(nothing))
+    kept = store.Kept(rows, np.zeros(64, np.int64), narrowest(nothing))
     for place in range(4):
         rows[place + 2, word] = place + 1
         assert settle(kept, place + 2, place) == place
@@ -46,8 +50,11 @@ def by_plain_python(model, params, most):
     return order, parents
 
 
+@pytest.mark.parametrize("lasting", [0, 1 << 40], ids=["laid out", "wide"])
 @pytest.mark.parametrize("name", EACH_PROTOCOL)
-def test_states_are_found_in_the_order_in_which_plain_python_finds_them(name):
+def test_states_are_found_in_the_order_in_which_plain_python_finds_them(name, lasting, monkeypatch):
+    monkeypatch.setattr(expand, "_LASTING", lasting)
+    monkeypatch.setattr(expand, "_SHARE", 0.0)
     model = registry.load(name)
     params = params_of(model, **{"raft": {"max_elections": 3}}.get(name, {}))  # its smallest case has few states
     unbroken = [i for i in range(len(model.invariants)) if model.invariants[i].data_loss][:1]
@@ -82,3 +89,21 @@ def test_progress_tells_states_and_depth():
     found = search.explore(MODEL, params_of(MODEL), 1 << 30, lambda states, depth: seen.append((states, depth)))
     assert seen[-1] == (found.distinct_states, found.depth)
     assert seen == sorted(seen)
+
+
+def test_steps_do_not_depend_on_rows_that_move_meanwhile():
+    """The second half is expanded after all rows were written anew."""
+    params = params_of(MODEL)
+    visited = search.visit(MODEL, params, 1 << 26, max_depth=8)
+    states, half, one_by_one = visited.store, visited.num_states // 2, cast(Any, SimpleNamespace(map=map))
+    expanders = [expand.Expander(MODEL, no_odds(MODEL, params), judges=False) for _ in range(2)]
+    expected = [expanders[0](states.kept, np.arange(begin, begin + half)).rows for begin in (0, half)]
+    expanders[0].at_once = half
+    found = iter(search._side_by_side(expanders, one_by_one, states.kept, 0, 2 * half))
+    batches = [next(found)]
+    layout = states.kept.layout
+    states.admit(~batches[0].rows[:1], expanders[0].programs.layout, visited.num_states)
+    assert states.kept.layout.num_words > layout.num_words
+    batches.append(next(found))
+    for batch, rows in zip(batches, expected, strict=True):
+        assert np.array_equal(batch.rows, rows)

@@ -13,7 +13,7 @@ from quorisk.kernels.model import EVERYTHING, Action, Model, leaves
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.tracing import assume
 from quorisk.kernels.tracing.demand import demanded_bits, in_order, width, widths
-from quorisk.kernels.tracing.evaluate import Columns, Evaluation, _interpreter
+from quorisk.kernels.tracing.evaluate import Columns, Evaluation, _interpreter, specialized
 from quorisk.kernels.tracing.expressions import WORD, Node, signed
 from quorisk.kernels.tracing.folding import choose, make, new_graph
 from quorisk.kernels.tracing.general import CHOICE, PICKED
@@ -124,8 +124,8 @@ def test_a_program_means_the_same_with_leaves_that_are_fixed_and_when_it_is_comp
     fixed = {3: chance.choice([0, 1]), 4: chance.choice([0, 1, 7])}
     values = np.random.default_rng(seed).integers(0, 1 << 62, (3, 300)) & np.array([[7], [1], [WORD >> 1]])
     expected = evaluate(outputs, dict(enumerate(values)) | fixed)
-    written = program(outputs, {i: i for i in range(5)})
-    computed, update = Evaluation(written, fixed), Evaluation(written, fixed, num_updated=3)
+    written = specialized(program(outputs, {i: i for i in range(5)}), fixed)
+    computed, update = Evaluation(written), Evaluation(written, num_updated=3)
     interpreter = _interpreter()
     for _ in range(3):
         assert np.array_equal(computed(values), expected)
@@ -134,7 +134,7 @@ def test_a_program_means_the_same_with_leaves_that_are_fixed_and_when_it_is_comp
         update.write(300, Columns(values, backwards), Columns(values[3:]), Columns(found[:5]), Columns(found[5:]))
         assert np.array_equal(found[:, ::-1], expected)
     assert computed._run is not interpreter
-    assert Evaluation(written, fixed)._run is computed._run
+    assert Evaluation(written)._run is computed._run
 
 
 def test_what_a_configuration_never_does_folds_in_lanes():
