@@ -9,6 +9,7 @@ its end is one more state, to which all others lead with probability 1 / lifetim
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -99,11 +100,9 @@ def build_chain(model: Model, point: Point, memory_bytes: int, progress: Progres
             _check_room(count, in_all, count * store.state_bytes + transitions * TRANSITION_BYTES, memory_bytes)
         here = np.arange(place, min(level_end, place + expand.at_once))
         batch = expand(store.kept, here)
-        status, rows = store.admit(batch.rows, batch.layout, count)
-        while place <= here[-1] and status != FULL:
-            given = batch, rows, place - int(here[0]), odds.rates[-1], store.kept, latest
-            status, place, count = _expand(*given, place, count, chain)
-            status = store.make_room(status, count)
+        add = partial(_add, batch=batch, place=place, end_rate=odds.rates[-1], latest=latest, chain=chain)
+        status, done, count = store.keep(batch.rows, batch.layout, len(here), count, add)
+        place += done
         transitions = int(chain.first[place])
         over = count * store.state_bytes + transitions * TRANSITION_BYTES > memory_bytes
         if progress:
@@ -151,19 +150,19 @@ def _cut(chain: Chain, states: int) -> Chain:
 
 @kept
 @njit(nogil=True, error_model="numpy")
-def _expand(batch, rows, i, end_rate, stored, latest, place, count, chain):
-    """Adds the transitions of states from `place` on, whose steps are in a batch, from state i of it on, and their
-    rows. Returns why it stopped, the next state, the number of states.
+def _add(stored, rows, i, count, batch, place, end_rate, latest, chain):
+    """Adds the transitions of states from number `place` + i on, whose steps are in a batch, as `Store.keep` has it.
 
     latest[i] - 1 is the last transition into state i so far. A state in which it stops is taken again later.
     """
+    place += i
     mixed, end = np.empty(MOST_SUCCESSORS, np.uint64), chain.first[place]
     while i < len(batch.total):
         if count + MOST_SUCCESSORS > len(chain.ends) or end + MOST_SUCCESSORS > len(chain.target):
-            return FULL, place, count
+            return FULL, i, count
         why = why_stop(stored, count)
         if why != ENDED:
-            return why, place, count
+            return why, i, count
         first_row = batch.first_row[i]
         num = batch.first_row[i + 1] - first_row
         for k in range(num):
@@ -193,4 +192,4 @@ def _expand(batch, rows, i, end_rate, stored, latest, place, count, chain):
         place += 1
         i += 1
         chain.first[place] = end
-    return ENDED, place, count
+    return ENDED, i, count

@@ -1,6 +1,7 @@
 """Exits of a head: the first states outside it, and the probability that a run leaves by each."""
 
 import math
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -68,20 +69,17 @@ def exits_of(head: Head, solved: SolvedHead, memory_bytes: int) -> Exits:
     order = np.argsort(-solved.bounds, kind="stable")[: np.count_nonzero(solved.bounds)]
     i, count, status, most = 0, 0, ENDED, len(order)
     while i < len(order) and status != FULL:
-        here, done = order[i : i + min(most, head.expand.at_once)], 0
+        here = order[i : i + min(most, head.expand.at_once)]
         due = head.arrays.due[here].astype(np.int64) - head.arrays.cost[here]
         batch = head.expand(head.kept, here, False, np.where(due > 0, due, NEVER))
-        status, _ = store.admit(head.kept.rows[here[due == 0]], head.kept.layout, count)
-        if status != FULL:
-            status, rows = store.admit(batch.rows, batch.layout, count)
-        if status == FULL and len(here) > 1:  # there may be room for those of fewer states
+        themselves = in_layout(head.kept.rows[here[due == 0]], head.kept.layout, batch.layout)
+        rows = np.concatenate([themselves, batch.rows])
+        add = partial(
+            _add, batch=batch, shares=solved.flows[here], leaves=head.arrays.leaves[here], due=due, flows=flows
+        )
+        status, done, count = store.keep(rows, batch.layout, len(here), count, add)
+        if status == FULL and done == 0 and len(here) > 1:  # there may be room for those of fewer states
             most, status = len(here) // 2, ENDED
-            continue
-        while done < len(here) and status != FULL:
-            itself = in_layout(head.kept.rows[here], head.kept.layout, store.kept.layout)
-            given = batch, rows, itself, here, done, due, head.arrays.leaves, solved.flows, store.kept, flows
-            status, done, count = _leave(*given, count)
-            status = store.make_room(status, count)
         i += done
     left_out, flows = math.fsum(solved.bounds[order[i:]]), flows[:count]
     hurry = head.margin if solved.is_far else None
@@ -94,37 +92,36 @@ def exits_of(head: Head, solved: SolvedHead, memory_bytes: int) -> Exits:
 
 @kept
 @njit(nogil=True, error_model="numpy")
-def _leave(batch, rows, itself, places, i, due, leaves, flows, exits, exit_flows, count):
-    """Adds the exits of the states at places[i] and on, whose steps are in a batch. Returns why it stopped, the next i,
-    and the number of exits.
+def _add(stored, rows, i, count, batch, shares, leaves, due, flows):
+    """Adds the exits of states from number i on, whose steps are in a batch, as `Store.keep` has it; the first rows are
+    those of states with no path followed yet, which are exits themselves: their `due` is 0.
 
-    A state with no path followed yet is an exit itself: its `due` is 0. A state in which it stops is taken again later:
-    exits are kept, and flows added to, only once the rows of all exits of a state are written.
+    A state in which it stops is taken again later: exits are kept, and flows added to, only once the rows of all exits
+    of a state are written.
     """
-    mixed = np.empty(MOST_SUCCESSORS, np.uint64)
-    while i < len(places):
-        place = places[i]
-        why = why_stop(exits, count)
+    mixed, itself = np.empty(MOST_SUCCESSORS, np.uint64), np.cumsum(due == 0) - 1
+    while i < len(due):
+        why = why_stop(stored, count)
         if why != ENDED:
             return why, i, count
         if due[i] == 0:
-            found = keep_row(itself[i], exits, count)
-            exit_flows[found] += flows[place]
+            found = keep_row(rows[itself[i]], stored, count)
+            flows[found] += shares[i]
             count += found == count
             i += 1
             continue
-        share, first_row = flows[place] / leaves[place], batch.first_row[i]
-        num = batch.first_row[i + 1] - first_row
+        share, first_row = shares[i] / leaves[i], itself[-1] + 1 + batch.first_row[i]
+        num = batch.first_row[i + 1] - batch.first_row[i]
         for k in range(num):
-            mixed[k] = seek(rows[first_row + k], exits, count + k)
+            mixed[k] = seek(rows[first_row + k], stored, count + k)
         for k in range(num):
-            approach(exits, mixed[k])
+            approach(stored, mixed[k])
         k, first_at = 0, count
         for step in range(batch.first[i], batch.first[i + 1]):
             if batch.is_wanted[step]:
-                found = settle(exits, first_at + k, mixed[k], count)
+                found = settle(stored, first_at + k, mixed[k], count)
                 count += found == count
-                exit_flows[found] += share * batch.p[step]
+                flows[found] += share * batch.p[step]
                 k += 1
         i += 1
     return ENDED, i, count

@@ -178,12 +178,15 @@ class Head:
             stop = int(here[self.expand.at_once])
             here = here[: self.expand.at_once]
         cost = level - arrays.cost[here].astype(np.int64)
-        batch, done = self.expand(self.kept, here, cost == 0, cost, cost), 0
-        status, rows = self._store.admit(batch.rows, batch.layout, self.num_states)
-        while done < len(here) and status != FULL:
-            given = batch, rows, here, done, level, self.odds.rates[-1], self.kept, arrays
-            status, done, self.num_states, self.transitions = _expand(*given, self.num_states, self.transitions)
-            status = self._store.make_room(status, self.num_states)
+        batch = self.expand(self.kept, here, cost == 0, cost, cost)
+
+        def add(kept: Kept, rows: np.ndarray, i: int, count: int) -> tuple[int, int, int]:
+            given = kept, rows, i, count, batch, here, level, self.odds.rates[-1], arrays
+            why, i, count, self.transitions = _add(*given, self.transitions)
+            return why, i, count
+
+        given = batch.rows, batch.layout, len(here), self.num_states
+        status, done, self.num_states = self._store.keep(*given, add)
         return status, stop if done == len(here) else int(here[done])
 
     def solve(self, wholly: bool = True) -> SolvedHead | None:
@@ -237,7 +240,7 @@ def compile_common(model: Model, point: Point) -> None:
     store = Store(model, odds.params, _ROOM, STATE_BYTES)
     expand, nowhere = Expander(model, odds, lumps=True), np.empty(0, np.int64)
     _, rows = store.admit(np.full((1, expand.programs.num_words), -1).view(np.uint64), expand.programs.layout, 0)
-    _expand(expand(store.kept, nowhere), rows, nowhere, 0, 0, 1.0, store.kept, arrays, 0, 0)
+    _add(store.kept, rows, 0, 0, expand(store.kept, nowhere), nowhere, 0, 1.0, arrays, 0)
 
 
 def _chain(arrays: HeadArrays, count: int, transitions: int) -> Chain:
@@ -303,11 +306,9 @@ def _by_source(source, target, p, expires, leaves):
 
 @kept
 @njit(nogil=True, error_model="numpy")
-def _expand(batch, rows, places, i, level, end_rate, stored, arrays, count, end):
-    """Follows the paths of cost `level` from the states at places[i] and on, whose steps are in a batch, and their
-    rows. Returns why it stopped, the next i, and the numbers of states and transitions. A state in which it stops is
-    taken again later.
-    """
+def _add(stored, rows, i, count, batch, places, level, end_rate, arrays, end):
+    """Follows the paths of cost `level` from the states at places[i] and on, whose steps are in a batch, as
+    `Store.keep` has it; returns the number of transitions as well. A state in which it stops is taken again later."""
     while i < len(places):
         place = places[i]
         why = FULL if end + MOST_SUCCESSORS > len(arrays.p) else why_stop(stored, count)

@@ -5,6 +5,7 @@ States are kept, each once, in the order of their discovery (`kernels.states.sto
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -129,12 +130,9 @@ def visit(
             while first < last and status != FULL and not breaking[0, list(wanted)].any():
                 before = count
                 for batch in _side_by_side(expanders, pool, store.kept, first, last):
-                    place, end = first, first + batch.num_states
-                    status, rows = store.admit(batch.rows, batch.layout, count)
-                    while first < end and status != FULL:
-                        given = batch, rows, first - place, store.kept, parents, first, count, counts
-                        status, first, count = _expand(*given)
-                        status = store.make_room(status, count)
+                    add = partial(_add, batch=batch, first=first, parents=parents, counts=counts)
+                    status, done, count = store.keep(batch.rows, batch.layout, batch.num_states, count, add)
+                    first += done
                     if status == FULL:
                         break
                 _note(expanders[0], store.kept, before, count, depth + 1, breaking)
@@ -173,9 +171,8 @@ def _note(expander: Expander, stored: Kept, first: int, last: int, depth: int, b
 
 @kept
 @njit(nogil=True, error_model="numpy")
-def _expand(batch, rows, i, stored, parents, place, count, counts):
-    """Adds the successors of states from `place` on, whose steps are in a batch, from state i of it on, and their rows.
-    Returns why it stopped, the next state, and the number of states.
+def _add(stored, rows, i, count, batch, first, parents, counts):
+    """Adds the successors of states from number `first` + i on, whose steps are in a batch, as `Store.keep` has it.
 
     Successors are settled many at a time, once the processor has prefetched what that reads. States whose successors
     are not settled when it stops are taken again later.
@@ -188,10 +185,10 @@ def _expand(batch, rows, i, stored, parents, place, count, counts):
             if why != ENDED:
                 if num > 0:
                     break
-                return why, place, count
+                return why, i, count
             for at in range(batch.first[i], batch.first[i + 1]):
                 mixed[num] = seek(rows[at], stored, count + num)
-                sources[num] = place + i - begun
+                sources[num] = first + i
                 num += 1
             i += 1
         for k in range(num):
@@ -205,5 +202,4 @@ def _expand(batch, rows, i, stored, parents, place, count, counts):
                 count += 1
         for step in range(batch.first[begun], batch.first[i]):
             counts[batch.action[step]] += 1
-        place += i - begun
-    return ENDED, place, count
+    return ENDED, i, count

@@ -4,6 +4,7 @@ Rows (`kernels.packing`) lie end to end in one array; an open-addressing table o
 duplicates. Compiled code stops when it needs more room than there is, and Python makes room.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,6 +40,10 @@ class Kept(NamedTuple):
     rows: np.ndarray  # uint64, [number, word]; as many as memory holds
     table: np.ndarray  # int64, a power of two
     layout: RowLayout
+
+
+Add = Callable[[Kept, np.ndarray, int, int], tuple[int, int, int]]
+"""`add(kept, rows, i, count)` goes on with state i; it returns why it stopped, the next state, and the number kept."""
 
 
 class Store:
@@ -79,18 +84,25 @@ class Store:
         """Keeps as many initial states as memory allows. Returns the number of each, in order, and how many distinct
         states these are."""
         places = np.empty(self._model.initial_choices(self._params), np.int64)
-        status, rows = self.admit(programs.initial(len(places)).view(np.uint64), programs.layout, 0)
-        choice, count = 0, 0
-        while choice < len(places) and status != FULL:
-            status, choice, count = _keep_all(rows, self.kept, places, choice, count)
-            status = self.make_room(status, count)
-        return places[:choice], count
+        rows = programs.initial(len(places)).view(np.uint64)
 
-    def make_room(self, status: int, count: int) -> int:
-        """Makes the room that compiled code lacked, with `count` states kept. Returns ENDED; FULL if it cannot."""
-        if status == TABLE_FULL:
-            self._fill(np.zeros(2 * len(self.kept.table), np.int64), count)
-        return FULL if status == FULL else ENDED
+        def add(kept: Kept, rows: np.ndarray, i: int, count: int) -> tuple[int, int, int]:
+            return _keep_all(kept, rows, i, count, places)
+
+        _, done, count = self.keep(rows, programs.layout, len(places), 0, add)
+        return places[:done], count
+
+    def keep(self, rows: np.ndarray, layout: RowLayout, num: int, count: int, add: Add) -> tuple[int, int, int]:
+        """Keeps the states to which `num` states lead, or themselves, with `count` states kept; their rows have some
+        layout. Compiled code adds them, and says what room it lacks. Returns ENDED, the number of states that it is
+        done with, and the number kept; FULL if memory has no more room."""
+        status, rows = self.admit(rows, layout, count)
+        done = 0
+        while done < num and status != FULL:
+            status, done, count = add(self.kept, rows, done, count)
+            if status == TABLE_FULL:
+                self._fill(np.zeros(2 * len(self.kept.table), np.int64), count)
+        return FULL if status == FULL else ENDED, done, count
 
     def admit(self, rows: np.ndarray, layout: RowLayout, count: int) -> tuple[int, np.ndarray]:
         """Makes rows wide enough for more states, with `count` states kept; these have rows of some layout. Returns
@@ -185,9 +197,8 @@ def settle(kept, at, mixed, count):
 
 @kept
 @njit(nogil=True, error_model="numpy")
-def _keep_all(rows, stored, places, choice, count):
-    """Keeps initial states, whose rows are given, from number `choice` on. Returns why it stopped, the next one,
-    and the number of states."""
+def _keep_all(stored, rows, choice, count, places):
+    """Keeps initial states, whose rows are given, from number `choice` on, as `Store.keep` has it."""
     while choice < len(places):
         why = why_stop(stored, count)
         if why != ENDED:

@@ -99,7 +99,7 @@ def test_others_help_with_the_first_head_of_a_machine(started, points, never_beg
 def test_they_compile_what_a_head_needs(points):
     """What this process compiles beside them is of the same types."""
     model, point = registry.load("compaction"), points[0].point
-    common = head._by_source, head._expand, absorption._components, absorption._visits, lay_out, store._rehash
+    common = head._by_source, head._add, absorption._components, absorption._visits, lay_out, store._rehash
     functions = *common, batch_function(model, hurried=model.margin is not None)
     ahead._help("compaction", point)
     ahead._help_with_exits("compaction", point)
