@@ -1,4 +1,4 @@
-"""Compilation for heads in processes of its own, while this one compiles and runs something else."""
+"""Compilation for heads in a process of its own, while this one compiles and runs something else."""
 
 import os
 import pickle
@@ -19,7 +19,7 @@ from quorisk.kernels.states.exits import exits_of, from_exits
 from quorisk.kernels.states.head import Head, compile_common
 
 _HEAD, _BEGUN = "head", "head-begun"
-"""Marks on a machine (`kernels.compiled.once`): all code for heads is compiled, and helpers began to compile it."""
+"""Marks on a machine (`kernels.compiled.once`): all code for heads is compiled, and a helper began to compile it."""
 _MEMORY_BYTES = 1 << 25
 
 
@@ -36,30 +36,28 @@ def compiling_head(protocol: str, points: Sequence[GridPoint]) -> Iterator[None]
     one compiles what it needs itself, and says what is wrong.
     """
     is_wanted = bool(points) and not is_ready(_HEAD, protocol)
-    with _processes(compile_head, protocol=protocol, point=points[0].point) if is_wanted else nullcontext():
+    with _process(compile_head, protocol, points[0].point) if is_wanted else nullcontext():
         yield
 
 
 @contextmanager
 def helping_with_head(model: Model, point: Point) -> Iterator[None]:
-    """Has other processes compile the functions that the body, which solves a head, needs last, unless some already do.
+    """Has another process compile the functions that the body, which solves a head, needs last, unless one does already.
 
-    They end with the body, even if it did not need all of these functions.
+    It ends with the body, even if that did not need all of these functions.
     """
     name = model.name
     is_wanted = name in registry.names() and not is_ready(_HEAD, name) and not is_ready(_BEGUN, name)
     if is_wanted:
-        once(_BEGUN, name, lambda: None)  # marks that a machine began: what its helpers did not end it does by itself
-    with _processes(_help, _help_with_exits, protocol=name, point=point) if is_wanted else nullcontext():
+        once(_BEGUN, name, lambda: None)  # marks that a machine began: what its helper did not end it does by itself
+    with _process(_help, name, point) if is_wanted else nullcontext():
         yield
 
 
 def _help(protocol: str, point: Point) -> None:
-    compile_common(registry.load(protocol), point)
-
-
-def _help_with_exits(protocol: str, point: Point) -> None:
-    numba_engine.compile_for_exits(registry.load(protocol), point)
+    model = registry.load(protocol)
+    compile_common(model, point)
+    numba_engine.compile_for_exits(model, point)
 
 
 def _compile(model: Model, point: Point) -> None:
@@ -71,20 +69,19 @@ def _compile(model: Model, point: Point) -> None:
 
 
 @contextmanager
-def _processes(*work: Callable[[str, Point], None], protocol: str, point: Point) -> Iterator[None]:
-    """Has other processes do all work during the body; those share work where cores are too few for a process each."""
-    num = min(len(work), num_cores() - 1)
-    started = [_started([each.__name__ for each in work[i::num]], protocol, point) for i in range(num)]
+def _process(work: Callable[[str, Point], None], protocol: str, point: Point) -> Iterator[None]:
+    """Has another process do the work during the body, if a core is free."""
+    process = _started(work.__name__, protocol, point) if num_cores() > 1 else None
     try:
         yield
     finally:
-        for process in filter(None, started):
+        if process:
             process.kill()
             process.wait()
 
 
-def _started(names: Sequence[str], protocol: str, point: Point) -> subprocess.Popen[bytes] | None:
-    """A process that does the work of these names; None if it cannot be started."""
+def _started(name: str, protocol: str, point: Point) -> subprocess.Popen[bytes] | None:
+    """A process that does the work of this name; None if it cannot be started."""
     # It imports what this process imports, whatever lies in the current folder.
     path = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONSAFEPATH": "1"}
     command, pipe, nowhere = [sys.executable, "-m", __name__], subprocess.PIPE, subprocess.DEVNULL
@@ -94,11 +91,10 @@ def _started(names: Sequence[str], protocol: str, point: Point) -> subprocess.Po
         return None
     assert process.stdin
     with suppress(BrokenPipeError), process.stdin:
-        process.stdin.write(pickle.dumps((names, protocol, point)))
+        process.stdin.write(pickle.dumps((name, protocol, point)))
     return process
 
 
 if __name__ == "__main__":
-    _names, *_given = pickle.load(sys.stdin.buffer)
-    for _each in _names:
-        {work.__name__: work for work in (compile_head, _help, _help_with_exits)}[_each](*_given)
+    _name, *_given = pickle.load(sys.stdin.buffer)
+    {work.__name__: work for work in (compile_head, _help)}[_name](*_given)

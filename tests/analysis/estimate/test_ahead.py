@@ -86,23 +86,20 @@ def never_begun(monkeypatch):
     monkeypatch.setattr(ahead, "once", lambda what, protocol, _: told.add((what, protocol)))
 
 
-@pytest.mark.parametrize("cores", [2, 3, 4])
-def test_others_help_with_the_first_head_of_a_machine(started, points, never_begun, monkeypatch, cores):
+def test_another_helps_with_the_first_head_of_a_machine(started, points, never_begun):
     model = registry.load("compaction")
-    monkeypatch.setattr(ahead, "num_cores", lambda: cores)
     for _ in range(2):
         with ahead.helping_with_head(model, points[0].point):
             pass
-    assert [process.returncode for process in started] == [-signal.SIGKILL] * min(2, cores - 1)
+    assert [process.returncode for process in started] == [-signal.SIGKILL]
 
 
-def test_they_compile_what_a_head_needs(points):
+def test_it_compiles_what_a_head_needs(points):
     """What this process compiles beside them is of the same types."""
     model, point = registry.load("compaction"), points[0].point
     common = head._by_source, head._add, absorption._components, absorption._visits, lay_out, store._rehash
     functions = *common, batch_function(model, hurried=model.margin is not None)
     ahead._help("compaction", point)
-    ahead._help_with_exits("compaction", point)
     known = [list(each.signatures) for each in functions]
     assert all(known)
     solved = head.Head(model, point, 1 << 25, by_margin=True)
@@ -115,7 +112,7 @@ def test_they_compile_what_a_head_needs(points):
 
 
 @pytest.mark.sampled(1)
-@pytest.mark.parametrize("what", [["compile_head"], ["_help", "_help_with_exits"]])
+@pytest.mark.parametrize("what", ["compile_head", "_help"])
 def test_what_a_process_is_asked_for_it_does(started, points, what):
     process = ahead._started(what, "compaction", points[0].point)
     assert process is not None
