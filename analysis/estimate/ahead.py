@@ -42,7 +42,7 @@ def compiling_head(protocol: str, points: Sequence[GridPoint]) -> Iterator[None]
 
 @contextmanager
 def helping_with_head(model: Model, point: Point) -> Iterator[None]:
-    """Has another process compile the functions that the body, which solves a head, needs last, unless one does already.
+    """Has another process compile the functions that the body, which solves a head, needs last, unless one has.
 
     It ends with the body, even if that did not need all of these functions.
     """
