@@ -66,16 +66,13 @@ def loss(frame: pd.DataFrame, invariant: str = text.ANY_LOSS, ax: Axes | None = 
 def _axis_keys(rows: pd.DataFrame, x: str | None = None) -> tuple[list[str], list[str]]:
     """Returns the parameter of the axis (`x`, if given) and those that it fixes, if there is one; and the others."""
     keys = text.varied(rows)
-    against = x or next((key for key in keys if _is_axis(rows, key)), None)
+    rates = (key for key in keys if key == text.MESSAGE_LOSS or (key.startswith("rates.") and rows[key].nunique() >= 3))
+    against = x or next(rates, None)
     if against is None:
         return [], keys
     rest = [key for key in keys if key != against]
     alike = [key for key in rest if (rows.groupby(against)[key].nunique() == 1).all()]
     return [against, *alike], text.independent(rows, [key for key in rest if key not in alike])
-
-
-def _is_axis(rows: pd.DataFrame, key: str) -> bool:
-    return key == text.MESSAGE_LOSS or (key.startswith("rates.") and rows[key].nunique() >= 3)
 
 
 def _split(rows: pd.DataFrame, keys: Sequence[str], hue: str | None) -> tuple[list[str], list[str]]:

@@ -1,8 +1,5 @@
 """Merging result rows on Spark: exact integer sums by point, whatever the tasks were."""
 
-from collections.abc import Iterator
-from typing import Any
-
 import pyarrow as pa
 from pyspark import SparkContext
 
@@ -18,7 +15,8 @@ def merge(context: SparkContext, rows: pa.Table) -> pa.Table:
     """
     batches = [as_bytes(rows.slice(start, ROWS_A_BATCH)) for start in range(0, rows.num_rows, ROWS_A_BATCH)]
     num_tasks = max(1, min(len(batches), 4 * context.defaultParallelism))
-    by_point = context.parallelize(batches, num_tasks).flatMap(_by_point).groupByKey(num_tasks)
+    tables = context.parallelize(batches, num_tasks).map(lambda batch: pa.ipc.open_stream(batch).read_all())
+    by_point = tables.flatMap(lambda table: table.to_pylist()).groupBy(lambda row: row["point_id"], num_tasks)
     return pa.Table.from_pylist(by_point.mapValues(schema.merge_rows).values().collect(), schema=schema.SCHEMA)
 
 
@@ -28,7 +26,3 @@ def as_bytes(table: pa.Table) -> bytes:
     with pa.ipc.new_stream(sink, table.schema) as stream:
         stream.write_table(table)
     return bytes(sink.getvalue())
-
-
-def _by_point(batch: bytes) -> Iterator[tuple[str, dict[str, Any]]]:
-    return ((row["point_id"], row) for row in pa.ipc.open_stream(batch).read_all().to_pylist())

@@ -97,7 +97,9 @@ def run(
     if time.monotonic() >= deadline:
         return False
     tasks = pieces_of(plan, context.defaultParallelism, kin(work.value.points))
-    return gather(context, tasks, partial(_of_sweep, work), deadline, take, description)
+    return gather(
+        context, tasks, lambda piece, attempt: run_piece(work.value, piece, attempt), deadline, take, description
+    )
 
 
 def gather(
@@ -182,10 +184,6 @@ def _do_all(
     attempt = TaskContext.get()
     for pieces in partition:
         finished.add([do(piece, attempt.attemptNumber() if attempt else 0) for piece in pieces])
-
-
-def _of_sweep(work: "Broadcast[Work]", piece: TaskPiece, attempt: int) -> Done:
-    return run_piece(work.value, piece, attempt)
 
 
 def run_piece(work: Work, piece: TaskPiece, attempt: int) -> Done:

@@ -49,11 +49,6 @@ class ComparisonPlan(NamedTuple):
     """Whether each variant has one mechanism or repair less than the baseline."""
 
 
-def largest_run_count(plan: ComparisonPlan) -> int:
-    """Returns the largest number of runs that a comparison makes."""
-    return plan.experiment.run.runs * len(plan.variants)
-
-
 class VariantPair(NamedTuple):
     """A variant against a baseline, by their labels."""
 

@@ -16,7 +16,7 @@ from quorisk.kernels.engines.points import Point, pack
 from quorisk.kernels.model import Model
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.states.exits import exits_of, from_exits
-from quorisk.kernels.states.head import Head, compile_common
+from quorisk.kernels.states.head import Head
 
 _HEAD, _BEGUN = "head", "head-begun"
 """Marks on a machine (`kernels.compiled.once`): all code for heads is compiled, and a helper began to compile it."""
@@ -56,7 +56,7 @@ def helping_with_head(model: Model, point: Point) -> Iterator[None]:
 
 def _help(protocol: str, point: Point) -> None:
     model = registry.load(protocol)
-    compile_common(model, point)
+    _compile(model, point)
     numba_engine.compile_for_exits(model, point)
 
 

@@ -87,12 +87,6 @@ class _Vectors(NamedTuple):
     """float64 by state, the probability that it leaves the head."""
 
 
-def elasticity_keys(model: Model, point: Point) -> list[str]:
-    """Returns the keys of all elasticities of a point: rates that matter, the lifetime if there is one, and the
-    probabilities with which something is lost."""
-    return list(filter(None, keys_of_figures(model, point)))
-
-
 def keys_of_figures(model: Model, point: Point) -> list[str]:
     """Returns the keys of a point's rates, the lifetime and the probabilities, whether or not they matter: empty texts
     stand for those that do not."""

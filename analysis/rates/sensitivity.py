@@ -193,7 +193,7 @@ def _made(
     values = dotted_values(model, point)
     known = {
         key: found.elasticities.get(key, Elasticity(None, None, None))
-        for key in elasticities.elasticity_keys(model, point)
+        for key in filter(None, elasticities.keys_of_figures(model, point))
     }
     if elasticities.LIFETIME in known:  # of the lifetime itself, and not of the rate at which it ends
         known[elasticities.LIFETIME] = known[elasticities.LIFETIME].of_inverse()

@@ -61,11 +61,8 @@ def types(model: Model) -> Run:
 
 def state_types(model: Model) -> list[Any]:
     """The dtype in which a lane holds each leaf of the state: the narrowest unsigned integer that has room for it."""
-    return [_narrowest(width) for width in leaves(model.widths)]
-
-
-def _narrowest(width: int) -> Any:
-    return next((kind for kind in (np.uint8, np.uint16, np.uint32) if width <= np.iinfo(kind).bits), np.uint64)
+    kinds = np.uint8, np.uint16, np.uint32, np.uint64
+    return [next(kind for kind in kinds if width <= np.iinfo(kind).bits) for width in leaves(model.widths)]
 
 
 class Answers(Arrays):

@@ -94,7 +94,7 @@ class Expander:
         self, rows: np.ndarray, layout: RowLayout, is_new: Any = True, low: Any = -ANY_COST, high: Any = ANY_COST
     ) -> Batch:
         """The same for states given by their rows, uint64 by state and word."""
-        programs, num, words, odds = self._programs(layout, len(rows)), len(rows), self._words, self._odds
+        programs, num, words, odds = self.fitting(layout, len(rows)), len(rows), self._words, self._odds
         given = programs.rows(rows, layout)
         is_new, low, high = (np.broadcast_to(each, num) for each in (is_new, low, high))
         seen, (judged,) = programs.enabled(given), np.nonzero(is_new & self._judges)
@@ -122,12 +122,6 @@ class Expander:
         first_row, layout = np.searchsorted(np.flatnonzero(is_wanted), first), programs.layout
         return Batch(first, first_row, total, breaks, ends, action, size, lost, cost, p, is_wanted, after, layout)
 
-    def broken(self, stored: Kept, places: np.ndarray) -> np.ndarray:
-        """The mask of the invariants that each of these states breaks."""
-        programs = self._programs(stored.layout, 0)
-        broken: np.ndarray = programs.judged(programs.rows(stored.rows[places], stored.layout))[0]
-        return broken
-
     def enabled(self, stored: Kept, places: np.ndarray, action: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The number of an action's enabled instances, which lose nothing, the probability of all of them, and the cost
         of each; by state."""
@@ -137,8 +131,8 @@ class Expander:
         found: tuple[np.ndarray, np.ndarray, np.ndarray] = _of_action(seen, words, odds, total, top, action)
         return found
 
-    def _programs(self, layout: RowLayout, num: int) -> Programs:
-        """Those of rows of a layout, for `num` states, if it has lasted; else those of wide rows."""
+    def fitting(self, layout: RowLayout, num: int = 0) -> Programs:
+        """Programs of rows of a layout, for `num` states to expand, if it has lasted; else those of wide rows."""
         if self._lumps:  # these put things in order, and stop before new programs would pay
             return self.programs
         if layout is not self._since:

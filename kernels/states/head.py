@@ -43,8 +43,6 @@ NEVER = 1 << 14
 """The cost of what cannot happen."""
 FAR = 0.5
 """B/F below which it is worth while to hurry runs that leave a head."""
-_ROOM = 1 << 25
-"""Bytes of an empty store that has room for some states."""
 STOPPED_BY_MEMORY, STOPPED_BY_SIZE = "memory", "size"
 """Reasons why a head grows no further."""
 
@@ -230,17 +228,6 @@ class Head:
         if not self.model.invariants[invariant].data_loss and breaks.any():
             visits = absorption.visits(chain, parts, breaks)
         return float(visits[breaks].sum()), float(visits[-1])
-
-
-def compile_common(model: Model, point: Point) -> None:
-    """Compiles the code that heads of all protocols share, and none that only this protocol needs."""
-    odds, arrays = odds_of(model, point), _empty(0, 0)
-    chain = _chain(arrays, 0, 0)
-    absorption.visits(chain, absorption.components(chain))
-    store = Store(model, odds.params, _ROOM, STATE_BYTES)
-    expand, nowhere = Expander(model, odds, lumps=True), np.empty(0, np.int64)
-    _, rows = store.admit(np.full((1, expand.programs.num_words), -1).view(np.uint64), expand.programs.layout, 0)
-    _add(store.kept, rows, 0, 0, expand(store.kept, nowhere), nowhere, 0, 1.0, arrays, 0)
 
 
 def _chain(arrays: HeadArrays, count: int, transitions: int) -> Chain:

@@ -53,11 +53,6 @@ class Programs:
         """The rows that it takes of states, given their rows of any layout that they fit."""
         return in_layout(rows, layout, self.layout).view(np.int64)
 
-    @property
-    def num_words(self) -> int:
-        """Number of words of a row."""
-        return self.layout.num_words
-
     def enabled(self, rows: np.ndarray) -> np.ndarray:
         """Each word of enabled instances, by word and place."""
         return self._of("enabled")(rows.T)
@@ -77,8 +72,8 @@ class Programs:
 
     def initial(self, num: int) -> np.ndarray:
         """The rows of the first `num` initial states. Raises ModelError if one does not fit."""
-        found = np.empty((num, self.num_words), np.int64)
-        given = Columns(np.zeros((self.num_words, num), np.int64)), Columns(np.arange(num)[None])
+        found = np.empty((num, self.layout.num_words), np.int64)
+        given = Columns(np.zeros((self.layout.num_words, num), np.int64)), Columns(np.arange(num)[None])
         if not self._fits("initial", num, given, Columns(found.T)):
             raise ModelError(declared.unfit(self.model.name, "widths", "an initial state does not fit"))
         return found
@@ -114,7 +109,7 @@ class Programs:
             whole, is_update = self._specialized[name], name.startswith(("after", "kept"))
             if not self._is_wide:
                 whole = specialized(laid_out(whole, self.layout, is_update), {})
-            self._evaluations[name] = Evaluation(whole, self.num_words if is_update else 0)
+            self._evaluations[name] = Evaluation(whole, self.layout.num_words if is_update else 0)
         return self._evaluations[name]
 
     def _fits(self, name: str, num: int, given: tuple[Columns, Columns], out: Columns) -> bool:

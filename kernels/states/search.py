@@ -157,9 +157,10 @@ def _side_by_side(
 def _note(expander: Expander, stored: Kept, first: int, last: int, depth: int, breaking: np.ndarray) -> None:
     """Counts what new states break, from number `first` to last - 1. Rows of `breaking`, by invariant: breaking states,
     first broken, and depth and place of the first one that breaks it."""
+    programs = expander.fitting(stored.layout)
     for begin in range(first, last, _LOOKED_AT):
         places = np.arange(begin, min(last, begin + _LOOKED_AT))
-        broken = expander.broken(stored, places)
+        broken = programs.judged(programs.rows(stored.rows[places], stored.layout))[0]
         for mask in np.unique(broken[broken != 0]).tolist():
             (those,) = np.nonzero(broken == mask)
             breaking[1, bits(mask)[0]] += len(those)

@@ -5,6 +5,7 @@ duplicates. Compiled code stops when it needs more room than there is, and Pytho
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -85,11 +86,7 @@ class Store:
         states these are."""
         places = np.empty(self._model.initial_choices(self._params), np.int64)
         rows = programs.initial(len(places)).view(np.uint64)
-
-        def add(kept: Kept, rows: np.ndarray, i: int, count: int) -> tuple[int, int, int]:
-            return _keep_all(kept, rows, i, count, places)
-
-        _, done, count = self.keep(rows, programs.layout, len(places), 0, add)
+        _, done, count = self.keep(rows, programs.layout, len(places), 0, partial(_keep_all, places=places))
         return places[:done], count
 
     def keep(self, rows: np.ndarray, layout: RowLayout, num: int, count: int, add: Add) -> tuple[int, int, int]:

@@ -203,7 +203,7 @@ def compare_verb(
     tell_notes(plan.experiment)
     from quorisk.command import bars, show, show_compare
 
-    with bars.estimate_bar(compare.largest_run_count(plan)) as (progress, solving):
+    with bars.estimate_bar(plan.experiment.run.runs * len(plan.variants)) as (progress, solving):
         result = compare.compare(plan, cores, progress, solving)
     reply(as_json, result, lambda: show_compare.print_comparison(result, show.console()))
 

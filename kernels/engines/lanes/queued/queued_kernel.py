@@ -240,9 +240,8 @@ class QueuedKernel(LaneKernel):
         self.dwords = {}
         row, ended = self._after()
         finished = builder.and_(ended, builder.not_(self._get("begins")))
-        write_rows(
-            builder, self.queues.after_last(), self.rows, self._columns(row), self.now["run"], self._get("to_write")
-        )
+        behind = self.queues.at(self.queues.num_words)
+        write_rows(builder, behind, self.rows, self._columns(row), self.now["run"], self._get("to_write"))
         self._set(to_write=lane_bits(builder, finished))
         run, count = self._runs_after(ended, self._get("following"))
         self._set(following=builder.add(self._get("following"), count))

@@ -39,27 +39,23 @@ class Queues:
         self.num_words += -(-words // LINE_WORDS) * LINE_WORDS
         return start
 
-    def _at(self, word: int, index: Any = None, kind: Any = I64) -> Any:
+    def at(self, word: int, index: Any = None, kind: Any = I64) -> Any:
         place = self.builder.gep(self.memory, [constant(I64, word)], source_etype=I64)
         return place if index is None else self.builder.gep(place, [index], source_etype=kind)
-
-    def after_last(self) -> Any:
-        """The address of the word that follows."""
-        return self._at(self.num_words)
 
     def start(self, queue: int) -> None:
         """Puts all runs into that queue. Leaves the builder in another block."""
         builder, function = self.builder, self.builder.function
         for i in range(self.num_queues):
             end = i * self.capacity + (POOL if i == queue else 0)
-            builder.store(constant(I64, end), self._at(self._ends, constant(I64, i)))
+            builder.store(constant(I64, end), self.at(self._ends, constant(I64, i)))
         loop, after, before = function.append_basic_block("fill"), function.append_basic_block("filled"), builder.block
         builder.branch(loop)
         builder.position_at_end(loop)
         i = builder.phi(I64)
         place = builder.trunc(builder.mul(i, constant(I64, self._record_bytes)), I32)
         entry = builder.add(i, constant(I64, queue * self.capacity))
-        builder.store(place, self._at(self._waiting, entry, I32))
+        builder.store(place, self.at(self._waiting, entry, I32))
         following = builder.add(i, constant(I64, 1))
         i.add_incoming(constant(I64, 0), before)
         i.add_incoming(following, loop)
@@ -69,7 +65,7 @@ class Queues:
     def num_waiting(self, queue: Any) -> Any:
         """Returns the number of runs that wait in a queue."""
         first = self.builder.mul(queue, constant(I64, self.capacity))
-        return self.builder.sub(self.builder.load(self._at(self._ends, queue), typ=I64), first)
+        return self.builder.sub(self.builder.load(self.at(self._ends, queue), typ=I64), first)
 
     def take(self, queue: Any, num: Any) -> Any:
         """Loads the block with the last `num` runs of a queue; returns in which lanes they are.
@@ -77,14 +73,14 @@ class Queues:
         Other lanes have the record of no run, whose content is undefined.
         """
         builder = self.builder
-        place = self._at(self._ends, queue)
+        place = self.at(self._ends, queue)
         first = builder.sub(builder.load(place, typ=I64), num)
         builder.store(first, place)
-        runs = builder.load(self._at(self._waiting, first, I32), typ=self._kind, align=4)
+        runs = builder.load(self.at(self._waiting, first, I32), typ=self._kind, align=4)
         lanes = ir.Constant(self._kind, list(range(RUNS)))
         there = builder.icmp_unsigned("<", lanes, splat(builder, builder.trunc(num, I32), RUNS))
         runs = builder.select(there, runs, constant(self._kind, self._nobody))
-        builder.store(runs, self._at(self._runs), align=64)
+        builder.store(runs, self.at(self._runs), align=64)
         for line in range(self.num_lines):
             rows = [builder.load(self._record(self._run(i), line), typ=self._kind, align=64) for i in range(RUNS)]
             for i, column in enumerate(turned(builder, rows)):
@@ -93,11 +89,11 @@ class Queues:
 
     def dword(self, number: int) -> Any:
         """Returns a dword of the block."""
-        return self.builder.load(self._at(self._block + number * RUNS // 2), typ=self._kind, align=64)
+        return self.builder.load(self.at(self._block + number * RUNS // 2), typ=self._kind, align=64)
 
     def set_dword(self, number: int, value: Any) -> None:
         """Changes a dword of the block."""
-        self.builder.store(value, self._at(self._block + number * RUNS // 2), align=64)
+        self.builder.store(value, self.at(self._block + number * RUNS // 2), align=64)
 
     def put_back(self, dwords: Sequence[Any], bits: Any, owners: Sequence[int]) -> None:
         """Stores these records for the runs of the block, and puts each run into the queue of the bit that it drew."""
@@ -105,23 +101,23 @@ class Queues:
         for line in range(self.num_lines):
             for i, row in enumerate(turned(builder, dwords[LINE * line : LINE * (line + 1)])):
                 builder.store(row, self._record(self._run(i), line), align=64)
-        builder.store(bits, self._at(self._bits), align=64)
+        builder.store(bits, self.at(self._bits), align=64)
         table = ir.GlobalVariable(builder.module, ir.ArrayType(I16, len(owners)), "queues")
         table.global_constant, table.initializer = True, ir.Constant(table.value_type, list(owners))
         for i in range(RUNS):
-            bit = builder.zext(builder.load(self._at(self._bits, constant(I64, i), I32), typ=I32), I64)
+            bit = builder.zext(builder.load(self.at(self._bits, constant(I64, i), I32), typ=I32), I64)
             queue = builder.zext(builder.load(builder.gep(table, [constant(I64, 0), bit]), typ=I16), I64)
-            end = builder.load(self._at(self._ends, queue), typ=I64)
-            builder.store(builder.trunc(self._run(i), I32), self._at(self._waiting, end, I32))
-            builder.store(builder.add(end, constant(I64, 1)), self._at(self._ends, queue))
+            end = builder.load(self.at(self._ends, queue), typ=I64)
+            builder.store(builder.trunc(self._run(i), I32), self.at(self._waiting, end, I32))
+            builder.store(builder.add(end, constant(I64, 1)), self.at(self._ends, queue))
 
     def clear(self, queue: int) -> None:
         """Empties a queue."""
         end = constant(I64, queue * self.capacity)
-        self.builder.store(end, self._at(self._ends, constant(I64, queue)))
+        self.builder.store(end, self.at(self._ends, constant(I64, queue)))
 
     def _run(self, lane: int) -> Any:
-        return self.builder.zext(self.builder.load(self._at(self._runs, constant(I64, lane), I32), typ=I32), I64)
+        return self.builder.zext(self.builder.load(self.at(self._runs, constant(I64, lane), I32), typ=I32), I64)
 
     def _record(self, run: Any, line: int) -> Any:
-        return self._at(self._records + LINE_WORDS * line, run, I8)
+        return self.at(self._records + LINE_WORDS * line, run, I8)
