@@ -61,7 +61,7 @@ class _Numbers:
         self.array, self._parted = numbers, dict[int, tuple[_Part, _Part]]()
 
     def parted(self, at: int) -> "tuple[_Part, _Part]":
-        """Those below `at`, and those from there on: how many, and the address of the first."""
+        """Number of those below `at`, and the address of the first; and the same of those from there on."""
         if at not in self._parted:
             below, address = int(np.searchsorted(self.array, at)), self.array.ctypes.data
             others = len(self.array) - below, address + below * self.array.itemsize

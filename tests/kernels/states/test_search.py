@@ -1,5 +1,6 @@
 """The exhaustive search's own machinery; what it finds is held against TLC in test_oracle."""
 
+from itertools import count
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -56,11 +57,13 @@ def test_states_are_found_in_the_order_in_which_plain_python_finds_them(name, mo
     model = registry.load(name)
     params = params_of(model, **{"raft": {"max_elections": 3}}.get(name, {}))  # its smallest case has few states
     unbroken = [i for i in range(len(model.invariants)) if model.invariants[i].data_loss][:1]
-    order, parents = by_plain_python(model, params, 1000)
+    order, parents = by_plain_python(model, params, 600)
+    sizes = (search.visit(model, params, 1 << 28, max_depth=depth).num_states for depth in count(1))
+    max_depth = next(depth for depth, num_states in enumerate(sizes, 1) if num_states >= len(order))
     monkeypatch.setattr(expand, "_SHARE", 0.0)
     for lasting in (0, 1 << 40):
         monkeypatch.setattr(expand, "_LASTING", lasting)
-        visited = search.visit(model, params, 1 << 28, wanted=unbroken)
+        visited = search.visit(model, params, 1 << 28, wanted=unbroken, max_depth=max_depth)
         assert not visited.breaking[0, unbroken].any()
         assert visited.num_states >= len(order) > 500
         assert [visited.store.state(place) for place in range(len(order))] == order
