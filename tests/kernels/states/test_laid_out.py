@@ -18,7 +18,7 @@ WIDE, MANY = 5, 200
 
 
 def random_layout(chance):
-    """Of states with some bits that vary in all words but one."""
+    """A layout of states in which some bits vary, in all words but one."""
     layout = narrowest(np.array([chance.getrandbits(64) for _ in range(WIDE)], np.uint64))
     masks = [chance.getrandbits(64) & chance.getrandbits(64) for _ in range(WIDE - 1)]
     return widened(layout, layout.base ^ np.array([*masks, 0], np.uint64))
