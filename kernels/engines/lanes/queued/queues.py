@@ -40,6 +40,7 @@ class Queues:
         return start
 
     def at(self, word: int, index: Any = None, kind: Any = I64) -> Any:
+        """Address of a word, or of number `index` of the values of a kind that begin there."""
         place = self.builder.gep(self.memory, [constant(I64, word)], source_etype=I64)
         return place if index is None else self.builder.gep(place, [index], source_etype=kind)
 
