@@ -18,7 +18,7 @@ from tests.support import ROOT
 
 pytestmark = pytest.mark.cluster
 
-RUNS = 100_000
+RUNS = 400_000
 POINTS = 10
 LOSSY = "grid.message_loss=[0.2]"
 WAIT_S = 900.0
