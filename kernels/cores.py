@@ -14,18 +14,8 @@ def num_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def side_by_side(
-    function: Callable[[Given], Found], items: Iterable[Given], threads: int, is_compiled: bool = False
-) -> Iterator[Found]:
+def side_by_side(function: Callable[[Given], Found], items: Iterable[Given], threads: int) -> Iterator[Found]:
     """Yields what a function returns for each item, in their order, computed on `threads` threads. An exception is
-    raised when its item's turn comes.
-
-    The first item runs alone unless all `is_compiled`: it compiles what all others need, and two threads would compile
-    it twice.
-    """
-    rest = iter(items)
-    for first in () if is_compiled else rest:
-        yield function(first)
-        break
+    raised when its item's turn comes."""
     with ThreadPoolExecutor(threads) as pool:
-        yield from pool.map(function, rest)
+        yield from pool.map(function, items)

@@ -2,9 +2,9 @@
 
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from quorisk.analysis.cluster.joined import (
@@ -91,6 +91,8 @@ class Weigher:
         self._too_large: set[str] = set()
         """Parameters of chains that did not fit, whatever the rates."""
         self._not_fitting, self._without_head = TooLarge(), TooLarge()
+        self._noted: list[tuple[TooLarge, str | None, tuple[int, ...]]] = []
+        """What is to be added to these, once no other thread asks them: numbers must not depend on who comes first."""
 
     @property
     def num_estimated(self) -> int:
@@ -131,21 +133,26 @@ class Weigher:
                 early.weighed(point, row)
 
         def solved(points: Sequence[GridPoint]) -> list[dict[str, Any] | None]:
-            return [self._exactly(_alone(experiment, point)) for point in points]
+            rows = []
+            for point in points:
+                rows.append(self._exactly(_alone(experiment, point)))
+                self._learn(point.scenario)
+            return rows
 
         left = [point for point in points if point.point_id not in self._enough]
         scenarios = dict.fromkeys(point.scenario for point in left)  # in each of which the same chains fit
-        tried = [left[:1], *([each for each in left[1:] if each.scenario == name] for name in scenarios)]
-        for batch, rows in zip(tried, side_by_side(solved, tried, self._threads), strict=True):
-            for point, known in zip(batch, rows, strict=True):
+        tried = [[each for each in left if each.scenario == name] for name in scenarios]
+        for own, rows in zip(tried, side_by_side(solved, tried, self._threads), strict=True):
+            for point, known in zip(own, rows, strict=True):
                 if known:
                     took(point, known)
                     pace.took()
         self._enough = enough_of(experiment, found)
         others = [point for point in points if point.point_id not in found]
         _compile_engine(experiment, others)
-        batches = [_large_first(experiment, batch) for batch in _telling_first(experiment, others)]
-        numbers = {point.point_id: number for number, point in enumerate(chain.from_iterable(batches), len(found) + 1)}
+        batches = [_scouts_first(experiment, batch) for batch in _telling_first(experiment, others)]
+        ids = [point.point_id for batch in batches for part in batch for point in part]
+        numbers = {point_id: number for number, point_id in enumerate(ids, len(found) + 1)}
 
         counted = set[tuple[tuple[str, Any], ...]]()
 
@@ -157,11 +164,12 @@ class Weigher:
             return row
 
         for batch in batches:
-            told = side_by_side(weighed, batch, self._threads, is_compiled=batch is not batches[0])
-            for point, row in zip(batch, told, strict=True):
-                took(point, row)
+            for part in batch:
+                for point, row in zip(part, side_by_side(weighed, part, self._threads), strict=True):
+                    took(point, row)
+                self._learn()
             self._enough |= enough_of(experiment, found)
-            counted |= {point.design for point in batch if _is_counted(found[point.point_id])}
+            counted |= {point.design for part in batch for point in part if _is_counted(found[point.point_id])}
         return found
 
     def _solve_clusters(self, experiment: Experiment, early: Early | None) -> None:
@@ -206,6 +214,7 @@ class Weigher:
             if point.scenario is not None:
                 now = now | happening[point.point_id]._asdict()
             records.append(row | now)
+        self._learn()
         if other.clusters:
             self._in_time()
         if other.clusters is not experiment.clusters:  # whose designs are those of the frame's points
@@ -259,7 +268,7 @@ class Weigher:
             self._solved[runs] = _solved(exact(alone, self._memory_bytes, data_loss_alone=True))
         except ConfigError:
             self._too_large.add(values)
-            self._not_fitting.add(point.scenario, size)
+            self._noted.append((self._not_fitting, point.scenario, size))
             return None
         return self._solved[runs]
 
@@ -301,8 +310,16 @@ class Weigher:
             run = run._replace(method="count")
         found = _estimated(estimate(alone._replace(run=run), self._threads, enough=enough), unknown_outcomes(run))
         if run.method == "auto" and _is_counted(found) and found["losses"] < ENOUGH_LOSSES and not found["sequential"]:
-            self._without_head.add(scenario, size)
+            self._noted.append((self._without_head, scenario, size))
         return found
+
+    def _learn(self, scenario: str | None = None) -> None:
+        """Heeds from here on what was noted, of one scenario or of all."""
+        for note in list(self._noted):
+            which, name, size = note
+            if scenario in (None, name):
+                self._noted.remove(note)
+                which.add(name, size)
 
 
 def _is_counted(row: Mapping[str, Any]) -> bool:
@@ -341,13 +358,18 @@ def _described(experiment: Experiment, found: Mapping[str, Mapping[str, Any]]) -
     return frames.described(pd.concat([frames.parameters(experiment), pd.DataFrame(numbers)], axis=1), experiment)
 
 
-def _large_first(experiment: Experiment, points: Sequence[GridPoint]) -> list[GridPoint]:
-    """The smallest, which compiles what all need, then the largest first: none of these is left alone at the end. Those
-    that make the same runs as one before come last: by then these are known."""
-    by_size = sorted(points, key=lambda point: sum(point.sizes(experiment.model)))
-    order = by_size[:1] + by_size[:0:-1]
-    first = {_runs_of(experiment, point): point.point_id for point in reversed(order)}
-    return sorted(order, key=lambda point: point.point_id not in first.values())
+def _scouts_first(experiment: Experiment, points: Sequence[GridPoint]) -> list[list[GridPoint]]:
+    """The smallest of each scenario, whose heads tell whether those of others are of use; then all others, the largest
+    first: none of these is left alone at the end. Those that make the same runs as one before come last: by then these
+    are known."""
+    scouts, others, repeated = list[GridPoint](), list[GridPoint](), list[GridPoint]()
+    known, num = set[tuple[bytes, ...]](), Counter[str | None]()
+    for point in sorted(points, key=lambda point: sum(point.sizes(experiment.model))):
+        runs, is_scout = _runs_of(experiment, point), num[point.scenario] < TooLarge.MOST_TRIES
+        (repeated if runs in known else scouts if is_scout else others).append(point)
+        num[point.scenario] += runs not in known
+        known.add(runs)
+    return [scouts, others[::-1] + repeated]
 
 
 def _telling_first(experiment: Experiment, points: Sequence[GridPoint]) -> list[list[GridPoint]]:
