@@ -110,7 +110,7 @@ def sweep(experiment: Experiment, out: Path, options: Options, console: Console)
         LOG.info("started: %s", experiment.command("run", "--out", str(out)))
         try:
             folder.keep_experiment(out, experiment, folder.as_run(experiment))
-            with compiling_head(experiment.protocol, surely_with_head(experiment)):
+            with compiling_head(experiment.protocol, [each.point for each in surely_with_head(experiment)]):
                 state = SweepState(experiment, out, options.budget_s)
                 if any(state.ledger.left()) or not state.is_written():
                     name = f"quorisk: {Path(experiment.path).name}"

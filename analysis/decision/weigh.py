@@ -110,7 +110,7 @@ class Weigher:
         outcomes, steps and losses are expectations of one run. Others are estimated, and so are scenarios beside a
         cluster: only as closely as its design's losses a year need. The intervals of its scenarios hold together.
         """
-        with compiling_head(experiment.protocol, surely_with_head(experiment)):
+        with compiling_head(experiment.protocol, [each.point for each in surely_with_head(experiment)]):
             early = Early(experiment, frames.parameters(experiment), self._known_early) if self._known_early else None
             try:
                 return _described(experiment, self._all(experiment, early))

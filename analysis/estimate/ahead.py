@@ -4,22 +4,20 @@ import os
 import pickle
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 
-from quorisk.analysis.experiment.grid import GridPoint
 from quorisk.kernels.compiled import is_ready, once
 from quorisk.kernels.cores import num_cores
 from quorisk.kernels.engines import numba_engine
-from quorisk.kernels.engines.job import Job
-from quorisk.kernels.engines.points import Point, pack
+from quorisk.kernels.engines.points import Point
 from quorisk.kernels.model import Model
 from quorisk.kernels.protocols import registry
-from quorisk.kernels.states.exits import exits_of, from_exits
+from quorisk.kernels.states.exits import exits_of
 from quorisk.kernels.states.head import Head
 
 _HEAD, _BEGUN = "head", "head-begun"
-"""Marks on a machine (`kernels.compiled.once`): all code for heads is compiled, and a helper began to compile it."""
+"""Marks on a machine (`kernels.compiled.once`): all code for heads is compiled, and a process began to."""
 _MEMORY_BYTES = 1 << 25
 
 
@@ -29,49 +27,18 @@ def compile_head(protocol: str, point: Point) -> None:
 
 
 @contextmanager
-def compiling_head(protocol: str, points: Sequence[GridPoint]) -> Iterator[None]:
-    """Has another process call `compile_head` during the body, if points are to have heads and a core is free.
+def compiling_head(protocol: str, points: Sequence[Point]) -> Iterator[None]:
+    """Has another process call `compile_head` during the body, if points are to have heads, a core is free, and none
+    has begun to on this machine.
 
-    A process waits for functions that another is compiling (`kernels.keeping.locked`). If the other process fails, this
-    one compiles what it needs itself, and says what is wrong.
+    A process waits for functions that another is compiling (`kernels.keeping.locked`). The other one ends with the
+    body. If it fails, or has not compiled everything by then, this one compiles what it needs itself.
     """
-    is_wanted = bool(points) and not is_ready(_HEAD, protocol)
-    with _process(compile_head, protocol, points[0].point) if is_wanted else nullcontext():
-        yield
-
-
-@contextmanager
-def helping_with_head(model: Model, point: Point) -> Iterator[None]:
-    """Has another process compile the functions that the body, which solves a head, needs last, unless one has.
-
-    It ends with the body, even if that did not need all of these functions.
-    """
-    name = model.name
-    is_wanted = name in registry.names() and not is_ready(_HEAD, name) and not is_ready(_BEGUN, name)
-    if is_wanted:
-        once(_BEGUN, name, lambda: None)  # marks that a machine began: what its helper did not end it does by itself
-    with _process(_help, name, point) if is_wanted else nullcontext():
-        yield
-
-
-def _help(protocol: str, point: Point) -> None:
-    model = registry.load(protocol)
-    _compile(model, point)
-    numba_engine.compile_for_exits(model, point)
-
-
-def _compile(model: Model, point: Point) -> None:
-    with suppress(MemoryError):
-        head = Head(model, point, _MEMORY_BYTES, by_margin=True)
-        head.grow(1)
-        if (solved := head.solve()) and (exits := exits_of(head, solved, _MEMORY_BYTES)).places:
-            numba_engine.simulate(model, from_exits(pack(model, [point]), exits), [Job(0, 0, 1)], 0)
-
-
-@contextmanager
-def _process(work: Callable[[str, Point], None], protocol: str, point: Point) -> Iterator[None]:
-    """Has another process do the work during the body, if a core is free."""
-    process = _started(work.__name__, protocol, point) if num_cores() > 1 else None
+    known = protocol in registry.names() and not is_ready(_HEAD, protocol) and not is_ready(_BEGUN, protocol)
+    process = None
+    if points and known and num_cores() > 1:
+        once(_BEGUN, protocol, lambda: None)
+        process = _started(protocol, points[0])
     try:
         yield
     finally:
@@ -80,8 +47,17 @@ def _process(work: Callable[[str, Point], None], protocol: str, point: Point) ->
             process.wait()
 
 
-def _started(name: str, protocol: str, point: Point) -> subprocess.Popen[bytes] | None:
-    """A process that does the work of this name; None if it cannot be started."""
+def _compile(model: Model, point: Point) -> None:
+    with suppress(MemoryError):
+        head = Head(model, point, _MEMORY_BYTES, by_margin=True)
+        head.grow(1)
+        if solved := head.solve():
+            exits_of(head, solved, _MEMORY_BYTES)
+        numba_engine.compile_for_exits(model, point)
+
+
+def _started(protocol: str, point: Point) -> subprocess.Popen[bytes] | None:
+    """A process that calls `compile_head`; None if it cannot be started."""
     # It imports what this process imports, whatever lies in the current folder.
     path = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONSAFEPATH": "1"}
     command, pipe, nowhere = [sys.executable, "-m", __name__], subprocess.PIPE, subprocess.DEVNULL
@@ -91,10 +67,9 @@ def _started(name: str, protocol: str, point: Point) -> subprocess.Popen[bytes] 
         return None
     assert process.stdin
     with suppress(BrokenPipeError), process.stdin:
-        process.stdin.write(pickle.dumps((name, protocol, point)))
+        process.stdin.write(pickle.dumps((protocol, point)))
     return process
 
 
 if __name__ == "__main__":
-    _name, *_given = pickle.load(sys.stdin.buffer)
-    {work.__name__: work for work in (compile_head, _help)}[_name](*_given)
+    compile_head(*pickle.load(sys.stdin.buffer))

@@ -45,11 +45,12 @@ def started(monkeypatch):
 def points():
     """Of the protocol that is compiled soonest."""
     model = {"messages": 2, "compactions": 1, "keys": 1, "values": 1, "max_crashes": 1}
-    return config.build_experiment({"protocol": "compaction", "model": model}, "topic").points
+    return [each.point for each in config.build_experiment({"protocol": "compaction", "model": model}, "topic").points]
 
 
 def test_another_process_compiles_while_the_body_runs(started, points):
-    Path(numba.config.CACHE_DIR, "head-compaction.ready").unlink(missing_ok=True)
+    for mark in ("head", "head-begun"):
+        Path(numba.config.CACHE_DIR, f"{mark}-compaction.ready").unlink(missing_ok=True)
     until = time.monotonic() + LONGEST_S
     with ahead.compiling_head("compaction", points):
         while not is_ready("head", "compaction") and time.monotonic() < until:
@@ -87,19 +88,18 @@ def never_begun(monkeypatch):
 
 
 def test_another_helps_with_the_first_head_of_a_machine(started, points, never_begun):
-    model = registry.load("compaction")
     for _ in range(2):
-        with ahead.helping_with_head(model, points[0].point):
+        with ahead.compiling_head("compaction", points):
             pass
     assert [process.returncode for process in started] == [-signal.SIGKILL]
 
 
 def test_it_compiles_what_a_head_needs(points):
     """What this process compiles beside them is of the same types."""
-    model, point = registry.load("compaction"), points[0].point
+    model, point = registry.load("compaction"), points[0]
     common = head._by_source, head._add, absorption._components, absorption._visits, lay_out, store._rehash
     functions = *common, batch_function(model, hurried=model.margin is not None)
-    ahead._help("compaction", point)
+    ahead._compile(model, point)
     known = [list(each.signatures) for each in functions]
     assert all(known)
     solved = head.Head(model, point, 1 << 25, by_margin=True)
@@ -111,10 +111,8 @@ def test_it_compiles_what_a_head_needs(points):
     assert [list(each.signatures) for each in functions] == known
 
 
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize("what", ["compile_head", "_help"])
-def test_what_a_process_is_asked_for_it_does(started, points, what):
-    process = ahead._started(what, "compaction", points[0].point)
+def test_a_process_does_what_it_is_asked_for(started, points):
+    process = ahead._started("compaction", points[0])
     assert process is not None
     assert process.wait(LONGEST_S) == 0
 
@@ -125,8 +123,6 @@ def test_nobody_is_started_in_vain(started, points, monkeypatch):
         pass
     monkeypatch.setattr(ahead, "num_cores", lambda: 1)
     with ahead.compiling_head("compaction", points):
-        pass
-    with ahead.helping_with_head(registry.load("compaction"), points[0].point):
         pass
     assert not started
 
