@@ -157,9 +157,10 @@ class Expander:
         for place in np.flatnonzero(np.diff(bounds)).tolist():
             part = order[bounds[place] : bounds[place + 1]]
             before = Columns(given.T, source[part]), Columns(steps, part)
-            if not programs.after(place, before, len(part), Columns(rows.T, part), self._lumps):
+            if not programs.after(place, before, len(part), Columns(rows.T, part)):
                 return None
         if self._lumps:
+            rows = programs.forgotten(rows) if programs.model.forget else rows
             stand_in(programs.model, rows, self._odds.alike)
         return rows.view(np.uint64)
 

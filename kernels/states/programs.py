@@ -24,7 +24,7 @@ from quorisk.kernels.states.rows import in_layout
 from quorisk.kernels.tracing.evaluate import Columns, Evaluation, specialized
 from quorisk.kernels.tracing.expressions import HIGHEST, LOWEST, WORD, bits, same, signed
 from quorisk.kernels.tracing.folding import integer, make
-from quorisk.kernels.tracing.general import CHOICE, INSTANCE, LOST, PARAMS, STATE, GeneralModel, general, nested
+from quorisk.kernels.tracing.general import CHOICE, INSTANCE, LOST, PARAMS, STATE, general, nested
 from quorisk.kernels.tracing.program import Part, Program, program
 
 _WIDE = "wide"
@@ -67,8 +67,13 @@ class Programs:
         return self._of("needed")(rows.T)[0]
 
     def forgotten(self, wide: np.ndarray) -> np.ndarray:
-        """The rows of the states after `Model.forget`."""
-        return self._of("forgotten")(wide.T).T
+        """The rows of the states after `Model.forget`. Raises ModelError if one does not fit `Model.widths`."""
+        found, nothing = np.empty_like(wide), Columns(np.empty((0, len(wide)), np.int64))
+        if not self._fits("forgotten", len(wide), (Columns(wide.T), nothing), Columns(found.T)):
+            raise ModelError(
+                declared.unfit(self.model.name, "widths", "forget makes a value that does not fit its field")
+            )
+        return found
 
     def initial(self, num: int) -> np.ndarray:
         """The rows of the first `num` initial states. Raises ModelError if one does not fit."""
@@ -88,11 +93,11 @@ class Programs:
             raise ModelError(declared.unfit(self.model.name, "max_sends", why))
         return found[0]
 
-    def after(self, action: int, given: tuple[Columns, Columns], num: int, out: Columns, forgetting: bool) -> bool:
+    def after(self, action: int, given: tuple[Columns, Columns], num: int, out: Columns) -> bool:
         """Turns the words of states, in `out`, into those after `num` steps of an action; `given` are the words,
-        instances and what is lost. With `forgetting` they are those after `Model.forget`. Returns False if one does not
-        fit the layout; raises ModelError if one does not fit `Model.widths`, which is seen in wide rows alone."""
-        fits = self._fits(f"{'kept' if forgetting and self.model.forget else 'after'} {action}", num, given, out)
+        instances and what is lost. Returns False if one does not fit the layout; raises ModelError if one does not fit
+        `Model.widths`, which is seen in wide rows alone."""
+        fits = self._fits(f"after {action}", num, given, out)
         if self._is_wide and not fits:
             why = f"{self.model.actions[action].name} makes a value that does not fit its field"
             raise ModelError(declared.unfit(self.model.name, "widths", why))
@@ -106,7 +111,7 @@ class Programs:
         if name not in self._evaluations:
             if name not in self._specialized:
                 self._specialized[name] = specialized(self._written[name], self._fixed)
-            whole, is_update = self._specialized[name], name.startswith(("after", "kept"))
+            whole, is_update = self._specialized[name], name.startswith("after")
             if not self._is_wide:
                 whole = specialized(laid_out(whole, self.layout, is_update), {})
             self._evaluations[name] = Evaluation(whole, self.layout.num_words if is_update else 0)
@@ -129,12 +134,16 @@ def written(model: Model) -> Mapping[str, Program]:
     path = code_folder(model.name) / f"programs-{model.name}.npz"
     content = keeping.read(path)
     if content is None:
-        found, packed = dict(_write(model)), io.BytesIO()
-        parts = {f"{name}.{part}": array for name, each in found.items() for part, array in each._asdict().items()}
-        np.savez(packed, **parts)
-        with suppress(OSError):  # a disk that has no room is no reason to stop
-            keeping.write(path, packed.getvalue())
-        return found
+        with keeping.locked(path):  # several threads and processes begin with it
+            if (content := keeping.read(path)) is None:
+                found, packed = dict(_write(model)), io.BytesIO()
+                parts = {
+                    f"{name}.{part}": array for name, each in found.items() for part, array in each._asdict().items()
+                }
+                np.savez(packed, **parts)
+                content = packed.getvalue()
+                with suppress(OSError):  # a disk that has no room is no reason to stop
+                    keeping.write(path, content)
     with np.load(io.BytesIO(content)) as arrays:
         names = dict.fromkeys(name.rpartition(".")[0] for name in arrays)
         found = {name: Program(*(arrays[f"{name}.{part}"] for part in Program._fields)) for name in names}
@@ -184,12 +193,6 @@ def _write(model: Model) -> Iterator[tuple[str, Program]]:
             beyond = make("shr", sent, model.max_sends)
             yield f"sends {action}", written_as([sent] if same(beyond, 0) else [sent, beyond])
         yield f"after {action}", written_as(packed(after))
-        if model.forget:
-            yield f"kept {action}", written_as(packed(_forgotten(model, traced, after)))
     if model.forget:
-        yield "forgotten", written_as(packed(_forgotten(model, traced, traced.state)))
-
-
-def _forgotten(model: Model, traced: GeneralModel, state: Sequence[Any]) -> Any:
-    assert model.forget is not None
-    return tuple(map(integer, leaves(model.forget(nested(model.widths, iter(state)), traced.params))))
+        forgotten = model.forget(nested(model.widths, iter(traced.state)), traced.params)
+        yield "forgotten", written_as(packed(tuple(map(integer, leaves(forgotten)))))

@@ -60,7 +60,7 @@ def representative(programs: Programs, state: Any, number: int) -> Any:
     model = programs.model
     row = wide_row(state, model.widths)[None].view(np.int64)
     if model.forget:
-        row = np.ascontiguousarray(programs.forgotten(row))
+        row = programs.forgotten(row)
     stand_in(model, row, number)
     return unpacked(row[0].view(np.uint64), model.widths)
 
