@@ -25,23 +25,10 @@ Nothing heavy is imported before it is needed.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from quorisk.api import (
-        cluster,
-        compare,
-        estimate,
-        exact,
-        explore,
-        load,
-        load_experiment,
-        rates,
-        recommend,
-        runs,
-        sensitivity,
-        sweep,
-        trace,
-        year,
-    )
+    from quorisk.api import cluster, compare, estimate, exact, explore, recommend, runs, sensitivity, trace, year
+    from quorisk.given import load_experiment
     from quorisk.kernels.errors import ConfigError, EngineError, ModelError, QuoriskError, ResultError, RunError
+    from quorisk.on_spark import load, rates, sweep
 
 __all__ = [
     "ConfigError",
@@ -65,6 +52,8 @@ __all__ = [
     "trace",
     "year",
 ]
+_ELSEWHERE = {"load_experiment": "given", "load": "on_spark", "rates": "on_spark", "sweep": "on_spark"}
+"""Modules of the functions that are not in `quorisk.api`."""
 
 
 def __getattr__(name: str) -> Any:
@@ -72,7 +61,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'quorisk' has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module("quorisk.kernels.errors" if name.endswith("Error") else "quorisk.api"), name)
+    module = "kernels.errors" if name.endswith("Error") else _ELSEWHERE.get(name, "api")
+    return getattr(import_module(f"quorisk.{module}"), name)
 
 
 def __dir__() -> list[str]:

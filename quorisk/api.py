@@ -1,14 +1,11 @@
 """The verbs as functions: `quorisk.estimate` and the others. Each returns what its verb prints, as an object that has
 the fields of `--json`, a pandas frame, and a table or picture for notebooks. Every verb takes an experiment (`Source`)
-and changed values (`Overrides`); `threads` is the number of cores to use, all if None."""
+and changed values (`Overrides`); `threads` is the number of cores to use, all if None. `on_spark` has the other verbs.
+"""
 
-import math
-import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from quorisk.analysis import explore as exploring
 from quorisk.analysis.cluster import answer as clusters
@@ -20,8 +17,6 @@ from quorisk.analysis.decision.whole import whole_year, with_scenarios
 from quorisk.analysis.estimate import amounts
 from quorisk.analysis.estimate import estimate as estimating
 from quorisk.analysis.exact import exact as solving
-from quorisk.analysis.experiment import config
-from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.analysis.rates import scores
 from quorisk.analysis.traces import find
@@ -32,57 +27,17 @@ from quorisk.answers import (
     Estimated,
     Explored,
     Incidents,
-    Rates,
     Recommended,
     Solved,
-    Sweep,
     Yearly,
 )
-from quorisk.command import bars, show
+from quorisk.command import bars
+from quorisk.given import Overrides, Source, as_toml, load_experiment, num_threads
 from quorisk.kernels.cores import num_cores
 from quorisk.kernels.errors import ConfigError
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Source = Experiment | str | Path | Mapping[str, Any]
-"""An experiment: one that `load_experiment` returned, a file, or a dictionary of the tables that a file would have."""
-Overrides = Mapping[str, Any] | Sequence[str]
-"""Values by dotted key, `{"run.runs": 1000}`, or as `--set` takes them, `["run.runs=1000"]`."""
-
-
-def load_experiment(source: Source, overrides: Overrides = ()) -> Experiment:
-    """Reads an experiment, applies `overrides`, and checks it.
-
-    An override counts as if it stood in the file: scenarios with a value of their own keep it, and a warning names
-    them. `scenarios.NAME.rates.KEY` overrides a scenario's own.
-
-    Args:
-        source: the experiment; see `Source`.
-        overrides: changed values by dotted key; see `Overrides`.
-
-    Returns:
-        The experiment, with the points of its grid.
-
-    Raises:
-        ConfigError: in one line that names the file, the key, the value and what is allowed.
-
-    Example: `load_experiment("configs/defect1.toml", {"run.runs": 100_000})`, or without a file
-    `load_experiment({"protocol": "kafka", "model": {"replicas": 3, "log_size": 2, "max_records": 2,
-    "max_leader_epoch": 2}})`.
-    """
-    changes = _as_settings(overrides)
-    if isinstance(source, Experiment) and not changes:
-        return source
-    if isinstance(source, Experiment):
-        experiment = source.changed(*changes)
-    elif isinstance(source, Mapping):
-        experiment = config.build_experiment(_plain(source), "experiment", changes)
-    else:
-        experiment = config.load(Path(source), changes)
-    for note in experiment.notes:
-        warnings.warn(note, stacklevel=2)
-    return experiment
 
 
 def estimate(
@@ -108,7 +63,7 @@ def estimate(
     """
     experiment, most = load_experiment(source, overrides), exploring.parse_memory(str(memory))
     with bars.estimate_bar(experiment.run.runs) as (progress, solving):
-        result = estimating.estimate(experiment, _threads(threads), progress, most, solving)
+        result = estimating.estimate(experiment, num_threads(threads), progress, most, solving)
         return Estimated(*amounts.with_amount(experiment, result))
 
 
@@ -135,7 +90,7 @@ def runs(source: Source, overrides: Overrides = (), *, threads: int | None = Non
     """
     from quorisk.analysis.estimate import records
 
-    return records.rows_of_runs(load_experiment(source, overrides), _threads(threads))
+    return records.rows_of_runs(load_experiment(source, overrides), num_threads(threads))
 
 
 def recommend(
@@ -166,7 +121,7 @@ def recommend(
     """
     experiment, most = load_experiment(source, overrides), exploring.parse_memory(str(memory))
     with bars.status() as tell:
-        weigher = Weigher(most, _threads(threads), tell)
+        weigher = Weigher(most, num_threads(threads), tell)
         return Recommended(experiment, recommending.advise(experiment, weigher, break_even))
 
 
@@ -232,7 +187,7 @@ def year(
     if not experiment.asks_year:
         raise ConfigError(f"{experiment.path}: has neither scenarios nor [cluster], or one scenario is picked")
     with bars.status() as tell:
-        return Yearly(experiment, whole_year(experiment, Weigher(most, _threads(threads), tell), solve, True))
+        return Yearly(experiment, whole_year(experiment, Weigher(most, num_threads(threads), tell), solve, True))
 
 
 def cluster(source: Source, overrides: Overrides = (), *, threads: int | None = None) -> Incidents:
@@ -253,7 +208,7 @@ def cluster(source: Source, overrides: Overrides = (), *, threads: int | None = 
     """
     experiment = load_experiment(source, overrides)
     designs = clusters.placed_designs(experiment)
-    effort = clusters.effort_of(experiment, _threads(threads))
+    effort = clusters.effort_of(experiment, num_threads(threads))
     with bars.run_bar(len(designs) * effort.years, "years") as progress:
         found = clusters.answers(designs, effort, progress)
     return Incidents(with_scenarios(experiment, found, Weigher(MEMORY, effort.threads)), effort.confidence)
@@ -327,10 +282,10 @@ def compare(
     Example: `compare("configs/defect1.toml", {"variant.fence_recovery_reads": [True, False]})`
     """
     changed = load_experiment(source, overrides).changed
-    options = [f"{key}={','.join(map(_as_toml, values))}" for key, values in (vary or {}).items()]
+    options = [f"{key}={','.join(map(as_toml, values))}" for key, values in (vary or {}).items()]
     plan = comparing.vary(changed, options) if options else comparing.ablation(changed)
     with bars.run_bar(plan.experiment.run.runs * len(plan.variants)) as progress:
-        return Comparison(*comparing.compare(plan, _threads(threads), progress))
+        return Comparison(*comparing.compare(plan, num_threads(threads), progress))
 
 
 def trace(
@@ -368,143 +323,3 @@ def trace(
     saved = Path(replay) if replay else None
     with bars.status() as tell:
         return Counterexample(*find.requested_trace(experiment, invariant, which, saved, most, tell))
-
-
-def sweep(
-    source: Source,
-    out: str | Path,
-    overrides: Overrides = (),
-    *,
-    master: str | None = None,
-    conf: Mapping[str, str] | None = None,
-    budget_s: float = math.inf,
-    resume: bool = False,
-) -> Sweep:
-    """Sweeps an experiment's grid on Spark, and writes results, figures and a report to a folder.
-
-    Args:
-        source: the experiment, which has to come from a file.
-        out: the folder.
-        overrides: changed values by dotted key; see `Overrides`.
-        master: Spark's master URL; all cores of this machine if None.
-        conf: Spark's settings.
-        budget_s: seconds after which computing stops.
-        resume: whether to keep the results in `out`, and to run what is missing.
-
-    Returns:
-        The results.
-
-    Raises:
-        ConfigError: before anything is written, if the experiment, `out` or Spark cannot be used.
-        RunError: if the sweep cannot go on; results written by then are kept.
-
-    Example: `sweep("configs/demo.toml", "results/demo", budget_s=60).loss()`
-    """
-    from quorisk.sparkjobs import sweep as sweeping
-
-    experiment = load_experiment(source, overrides)
-    if not Path(experiment.path).is_file():
-        raise ConfigError(
-            "a sweep's experiment has to be in a file: the results keep a copy of it, and say how to run it again"
-        )
-    settings = [f"{key}={value}" for key, value in (conf or {}).items()]
-    options = sweeping.Options(master, settings, resume, budget_s)
-    console = show.console(stderr=True)
-    console.quiet = not console.is_terminal
-    sweeping.sweep(experiment, Path(out), options, console)
-    return load(out)
-
-
-def rates(
-    *data: str | Path,
-    profile: str = "bookkeeper_ssd",
-    of: str = "any",
-    nodes: float | None = None,
-    since: str = "",
-    until: str = "",
-    racks: int = 0,
-    complete: bool = False,
-    master: str | None = None,
-    conf: Mapping[str, str] | None = None,
-) -> Rates:
-    """Derives rates, and how well they are known, from data of real clusters.
-
-    Args:
-        data: files and folders of drive statistics, lists of incidents and saved range queries of Prometheus.
-        profile: the profile with the figures that the data do not tell.
-        of: drives whose failure rate is wanted: "any" (a model that is not among the data's), "fleet" (these as they
-            are) or one of their models.
-        nodes: number of nodes that lists of incidents are about.
-        since, until: dates or times between which these were watched.
-        racks: number of racks of these nodes; 0 if unknown.
-        complete: whether lists have all events, so that others did not happen.
-        master, conf: as in `sweep`, for much data, which is read on Spark.
-
-    Returns:
-        The rates by key, with what is known of each.
-
-    Raises:
-        ConfigError: if something given cannot be used, or if the data say nothing.
-
-    Example: `rates("drive_stats").write("profiles/ours.toml")`
-    """
-    from quorisk.sparkjobs import rates as from_data
-
-    paths = [Path(path) for path in data]
-    settings = [f"{key}={value}" for key, value in (conf or {}).items()]
-    asked = from_data.Asked(paths, profile, of, nodes, since, until, racks, complete, master, settings)
-    with bars.run_bar(from_data.bytes_of_data(paths), "bytes") as progress:
-        return Rates(*from_data.rates_from_data(asked, progress))
-
-
-def load(path: str | Path) -> Sweep:
-    """Loads the results of a sweep.
-
-    Args:
-        path: its folder, or a results.parquet alone.
-
-    Returns:
-        The results.
-
-    Raises:
-        ResultError: if there are no results that can be read.
-        ConfigError: if the experiment file beside them cannot be used.
-
-    Example: `load("results/demo").frame()`
-    """
-    from quorisk.analysis.decision import frames
-
-    return Sweep(Path(path), frames.load_sweep(path))
-
-
-def _threads(threads: int | None) -> int:
-    if threads is not None and threads < 1:
-        raise ConfigError(f" {threads}: a whole number from 1 up, or None for all cores", "threads")
-    return threads or num_cores()
-
-
-def _as_settings(overrides: Overrides) -> list[str]:
-    if isinstance(overrides, Mapping):
-        return [f"{key}={_as_toml(value)}" for key, value in overrides.items()]
-    return list(overrides)
-
-
-def _plain(value: Any) -> Any:
-    """Returns NumPy's scalars and arrays as Python's numbers and lists, tables and lists of them included."""
-    if isinstance(value, Mapping):
-        return {key: _plain(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
-    return value.tolist() if isinstance(value, np.generic | np.ndarray) else value
-
-
-def _as_toml(value: Any) -> str:
-    """Returns a value as TOML spells it."""
-    value = _plain(value)
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_as_toml, value))}]"
-    if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{key} = {_as_toml(inner)}' for key, inner in value.items())}}}"
-    return f'"{value}"' if isinstance(value, str) else repr(value)

@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
 
 from quorisk.analysis.decision.pace import rounded
 from quorisk.command.show import console
+from quorisk.kernels.progress import Progress
 from quorisk.say import numbers
 from quorisk.say.waiting import SOON_S, told_on
 
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def run_bar(num_runs: int, what: str = "runs") -> Iterator[Callable[[int], None]]:
+def run_bar(num_runs: int, what: str = "runs") -> Iterator[Progress]:
     """Counts runs, or `what`, on stderr if it is a terminal, with the time left: yields a function to call with each
     number that ended."""
     with _progress() as bar:
@@ -27,7 +29,7 @@ def run_bar(num_runs: int, what: str = "runs") -> Iterator[Callable[[int], None]
 
 
 @contextmanager
-def estimate_bar(num_runs: int) -> Iterator[tuple[Callable[[int], None], "rare.Solving"]]:
+def estimate_bar(num_runs: int) -> Iterator[tuple[Progress, "rare.Solving"]]:
     """Counts runs as `run_bar`, with a second bar while the likeliest paths are solved: also yields a function to call
     as by `rare.solve_head`.
     """
@@ -51,10 +53,10 @@ def estimate_bar(num_runs: int) -> Iterator[tuple[Callable[[int], None], "rare.S
         yield ended, solving
 
 
-def _progress() -> Progress:
+def _progress() -> Bar:
     err, counted = console(stderr=True), TextColumn("of {task.total:,.0f} {task.fields[what]}")
     columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), counted, TimeRemainingColumn()
-    return Progress(*columns, console=err, transient=True, disable=not err.is_terminal)
+    return Bar(*columns, console=err, transient=True, disable=not err.is_terminal)
 
 
 @contextmanager

@@ -43,6 +43,6 @@ def by_programs(model, params, states, taken):
         if programs.may_send(action):
             sent[part] = programs.sends(action, wide, part, taken[part, 1])
         given = Columns(wide.T, part), Columns(taken.T[1:], part)
-        programs.after(action, given, len(part), Columns(after.T, part), forgetting=False)
+        programs.after(action, given, len(part), Columns(after.T, part))
     rows = [leaves(unpacked(row, model.widths)) for row in after.view(np.uint64)]
     return programs.enabled(wide).T, sent, np.array(rows, np.int64), *programs.judged(wide)
