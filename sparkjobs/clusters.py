@@ -7,7 +7,7 @@ of `quorisk cluster` without Spark, whichever tasks there were, and whether or n
 import json
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -40,6 +40,7 @@ from quorisk.kernels.compiled import once
 from quorisk.kernels.cores import num_cores
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.errors import ConfigError, ResultError
+from quorisk.kernels.progress import Progress
 from quorisk.sparkjobs import files, folder, session, spark_conf
 from quorisk.sparkjobs.plan import plan
 from quorisk.sparkjobs.run import gather
@@ -89,7 +90,7 @@ def clusters(
     master: str | None = None,
     conf: Sequence[str] = (),
     resume: bool = False,
-    progress: Callable[[int], None] | None = None,
+    progress: Progress | None = None,
 ) -> list[ClusterAnswer]:
     """Computes on Spark the losses of an experiment's designs on their clusters; leaves years and answers in `out`.
 
@@ -181,7 +182,7 @@ def _read(out: Path) -> list[dict[str, Any]]:
     return found
 
 
-def _strata(context: SparkContext, worker: Worker, progress: Callable[[int], None] | None) -> list[Losses | None]:
+def _strata(context: SparkContext, worker: Worker, progress: Progress | None) -> list[Losses | None]:
     """Returns each design's losses by strata. `progress` counts all years of a design that needs none as done."""
     found: list[Losses | None] = [None] * len(worker.placed)
 
@@ -202,7 +203,7 @@ def _years(
     open_designs: Sequence[int],
     there: Sequence[Mapping[str, Any]],
     out: Path,
-    progress: Callable[[int], None] | None,
+    progress: Progress | None,
 ) -> list[Mapping[str, Any]]:
     """Draws the missing years of some designs; returns their rows, which are on disk by then."""
     new: list[Mapping[str, Any]] = []

@@ -2,7 +2,7 @@
 
 import math
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -16,6 +16,7 @@ from pyspark.accumulators import Accumulator
 from quorisk.analysis.rates import drives, fleet
 from quorisk.analysis.rates.fleet import Fleet
 from quorisk.analysis.rates.oddities import Oddities, merge_oddities
+from quorisk.kernels.progress import Progress
 from quorisk.sparkjobs.merge import as_bytes
 from quorisk.sparkjobs.run import attended
 from quorisk.sparkjobs.session import spark
@@ -24,9 +25,6 @@ TASK_BYTES, TASK_FILES = 96 << 20, 12
 """Least bytes and files of a task, if there are enough: a drive's days that one task reads travel together."""
 _TOLD = -1
 """The key of oddities in the data, among the numbers of parts."""
-
-Progress = Callable[[int], None]
-"""A function to call with the number of bytes read since its last call."""
 
 
 def here(paths: Sequence[Path], last_day: int, progress: Progress | None = None) -> Fleet:
@@ -64,7 +62,7 @@ def bytes_of_files(paths: Iterable[Path]) -> int:
     return sum(map(_size, paths))
 
 
-def _counted(paths: Iterable[Path], done: Callable[[int], None]) -> Iterator[Path]:
+def _counted(paths: Iterable[Path], done: Progress) -> Iterator[Path]:
     """Yields the paths; `done` gets each one's size once the next is asked for."""
     for path in paths:
         yield path

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,7 @@ from quorisk.kernels.cores import num_cores
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.registry import choose
 from quorisk.kernels.engines.tally import STEPS
+from quorisk.kernels.progress import Progress
 from quorisk.kernels.protocols import registry
 from quorisk.sparkjobs.run import Work
 
@@ -42,7 +43,7 @@ _TOGETHER = 1 << 12
 """Points that are timed together: the tallies of many more would take gigabytes."""
 
 
-def pilot(work: Work, progress: Callable[[int], None] | None = None) -> np.ndarray:
+def pilot(work: Work, progress: Progress | None = None) -> np.ndarray:
     """Returns the seconds that a run takes on one core, by point, from at most a hundredth of `run.runs`.
 
     Leaves the engine compiled in the cache on disk, where tasks on this machine find it. `progress` is called with the

@@ -1,7 +1,7 @@
 """A protocol's figures from data: files sorted out, read by kind (drives on Spark), and weighed."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,6 +17,7 @@ from quorisk.analysis.rates.incidents import Watched
 from quorisk.analysis.rates.observed import DAY_S
 from quorisk.analysis.rates.oddities import Oddities, merge_oddities
 from quorisk.kernels.errors import ConfigError
+from quorisk.kernels.progress import Progress
 from quorisk.kernels.protocols import registry
 from quorisk.sparkjobs import drives as statistics
 from quorisk.sparkjobs import spark_conf
@@ -48,7 +49,7 @@ class Asked(NamedTuple):
     conf: Sequence[str] = ()
 
 
-def rates_from_data(asked: Asked, progress: Callable[[int], None] | None = None) -> RatesAnswer:
+def rates_from_data(asked: Asked, progress: Progress | None = None) -> RatesAnswer:
     """Returns a profile's figures as derived from data. `progress` is called with bytes of drive statistics, once read.
 
     Raises ConfigError if `asked` is invalid, or if the data say nothing; RunError if Spark fails.

@@ -17,6 +17,7 @@ from quorisk.kernels.cluster.setting import Cluster, Thin
 from quorisk.kernels.cluster.years import YearTally, draw_years
 from quorisk.kernels.cores import num_cores, side_by_side
 from quorisk.kernels.errors import ConfigError
+from quorisk.kernels.progress import Progress
 from quorisk.say.numbers import plain
 from quorisk.say.quantities import YEAR_S
 
@@ -104,9 +105,7 @@ def effort_of(experiment: Experiment, threads: int) -> Effort:
     return Effort(run.runs, run.first_run, run.seed, run.confidence, run.method, threads)
 
 
-def answers(
-    placed: Sequence[Placed], effort: Effort, progress: Callable[[int], None] | None = None
-) -> list[ClusterAnswer]:
+def answers(placed: Sequence[Placed], effort: Effort, progress: Progress | None = None) -> list[ClusterAnswer]:
     """Returns the answers about designs on their clusters.
 
     `progress` is called with the number of years that have ended; a design that needs none counts as `effort.years`.
@@ -119,7 +118,7 @@ def answers(
     return found
 
 
-def answer(placed: Placed, effort: Effort, progress: Callable[[int], None] | None = None) -> ClusterAnswer:
+def answer(placed: Placed, effort: Effort, progress: Progress | None = None) -> ClusterAnswer:
     """Returns the answer about a design on its cluster.
 
     Strata give rare losses, within bounds. Years are drawn where the chain of strata does not hold (nodes that age),

@@ -1,7 +1,7 @@
 """Losses of a cluster by strata, rare or not: some solved, some sampled as shares of bounds, and the rest bounded."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from quorisk.analysis.cluster.figures import Cause, Losses, YearFigure
@@ -14,6 +14,7 @@ from quorisk.kernels.cluster.setting import AFTER, SINGLES, Cluster
 from quorisk.kernels.cluster.shares import LATE, NOT_FIRST, SHARE, SHARE_SQUARED, Shares, draw_shares
 from quorisk.kernels.cluster.sizes import IN_ENTRIES, Sizes, no_sizes
 from quorisk.kernels.cluster.strata import Row, Strata, strata
+from quorisk.kernels.progress import Progress
 
 METHOD = "strata"
 PILOT, LEAST, MOST = 1 << 12, 1 << 14, 1 << 20
@@ -27,7 +28,7 @@ class DrawPlan(NamedTuple):
 
     seed: int
     threads: int
-    progress: Callable[[int], None] | None = None
+    progress: Progress | None = None
     """Called with the number of draws that were made since its last call."""
     precision: float = PRECISION
     pilot: int = PILOT

@@ -6,7 +6,7 @@ one cause takes over from another. `error_factor` is how far off that is at draw
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -24,6 +24,7 @@ from quorisk.kernels.cluster.setting import Cluster
 from quorisk.kernels.cluster.strata import strata
 from quorisk.kernels.cores import num_cores, side_by_side
 from quorisk.kernels.model import MESSAGE_LOSS
+from quorisk.kernels.progress import Progress
 from quorisk.say.quantities import YEAR_S
 
 _STEP = 1.25
@@ -44,10 +45,7 @@ _ALMOST = 1.0 - 1e-16
 
 
 def losses_on_clusters(
-    experiment: Experiment,
-    placed: Sequence[Placed],
-    num_draws: int = NUM_DRAWS,
-    tell: Callable[[int], None] | None = None,
+    experiment: Experiment, placed: Sequence[Placed], num_draws: int = NUM_DRAWS, tell: Progress | None = None
 ) -> Allowed | None:
     """Returns the losses of these designs for draws of uncertain figures; None if the file gives no uncertainty for any
     figure that matters, or if nodes age, so that years have to be drawn. `tell` is called with the number of designs

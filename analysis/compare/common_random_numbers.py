@@ -1,7 +1,7 @@
 """Runs of several configurations under the same random numbers, counted pair by pair."""
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ from quorisk.kernels.engines.job import RECORD, Job
 from quorisk.kernels.engines.points import Points
 from quorisk.kernels.engines.registry import choose
 from quorisk.kernels.model import LOST
+from quorisk.kernels.progress import Progress
 
 CHUNK_RUNS = 1 << 16
 """Runs of each configuration that are held at a time."""
@@ -35,7 +36,7 @@ def count_pairs(
     pairs: Sequence[tuple[int, int]],
     runs: range,
     threads: int,
-    progress: Callable[[int], None] | None = None,
+    progress: Progress | None = None,
 ) -> PairedRuns:
     """Makes these runs of every point, and counts for each of `pairs`, a variant's place in `points` and a baseline's,
     which runs were lost under which of the two.

@@ -24,6 +24,7 @@ from quorisk.analysis.statistics.paired import METHOD, PairedComparison, compare
 from quorisk.kernels.engines.points import Point, pack
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import Parameter
+from quorisk.kernels.progress import Progress
 from quorisk.say.quantities import say_rate, say_time
 
 Changed = Callable[..., Experiment]
@@ -190,10 +191,7 @@ def _word(key: str, value: Any, physical: bool) -> str:
 
 
 def compare(
-    plan: ComparisonPlan,
-    threads: int,
-    progress: Callable[[int], None] | None = None,
-    solving: rare.Solving | None = None,
+    plan: ComparisonPlan, threads: int, progress: Progress | None = None, solving: rare.Solving | None = None
 ) -> Result:
     """Runs all variants of a plan and compares them; those that lose data too seldom for that are estimated alone.
 

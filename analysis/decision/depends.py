@@ -7,7 +7,7 @@ rates on which it depends how many entries have few copies or are not on disk.
 """
 
 import math
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -28,6 +28,7 @@ from quorisk.analysis.statistics import yearly
 from quorisk.analysis.statistics.yearly import YearPart
 from quorisk.kernels.cores import num_cores, side_by_side
 from quorisk.kernels.errors import ConfigError
+from quorisk.kernels.progress import Progress
 from quorisk.say.plain import plain_data
 
 STEP = 1.1
@@ -87,7 +88,7 @@ def depends(
     experiment: Experiment,
     memory_bytes: int,
     threads: int,
-    progress: Callable[[int], None] | None = None,
+    progress: Progress | None = None,
     solving: rare.Solving | None = None,
 ) -> Sensitivity | YearlyElasticities:
     """Returns the sensitivity of the losses of an experiment's one design: in a year, if it is about years, else in a

@@ -1,7 +1,7 @@
 """Choice of a design: all are weighed, ranked and held to the targets, with what would change the answer."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,6 +24,7 @@ from quorisk.analysis.experiment.grid import by_design
 from quorisk.analysis.experiment.placed import Placed
 from quorisk.analysis.experiment.scenarios import ScenarioEvent
 from quorisk.analysis.rates.reweighted import losses_by_rates as by_rates
+from quorisk.kernels.progress import Progress
 from quorisk.say.scope import Scope
 
 if TYPE_CHECKING:
@@ -104,11 +105,7 @@ def advise(
 
 
 def doubted(
-    experiment: Experiment,
-    rows: "pd.DataFrame",
-    found: Sequence[Design],
-    target: float,
-    tell: Callable[[int], None] | None = None,
+    experiment: Experiment, rows: "pd.DataFrame", found: Sequence[Design], target: float, tell: Progress | None = None
 ) -> Doubt | None:
     """Returns the doubt about the choice among designs; `rows` are of the experiment, about any loss. None if the file
     does not state how well rates are known, or if too little of the losses is solved. `tell` is called with the number

@@ -92,7 +92,7 @@ class Weigher:
         """Parameters of chains that did not fit, whatever the rates."""
         self._not_fitting, self._without_head = TooLarge(), TooLarge()
         self._noted: list[tuple[TooLarge, str | None, tuple[int, ...]]] = []
-        """What is to be added to these, once no other thread asks them: numbers must not depend on who comes first."""
+        """Sizes to be added to these once no other thread asks them: numbers must not depend on who comes first."""
 
     @property
     def num_estimated(self) -> int:

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from quorisk.analysis.estimate import method, rare
@@ -18,6 +18,7 @@ from quorisk.kernels.engines.points import Point, pack, rates_in_force
 from quorisk.kernels.engines.tally import TIME_TICK, Tally, named_tally
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import LOST, OUTCOMES, UNFINISHED, Model, loses_messages
+from quorisk.kernels.progress import Progress
 from quorisk.say.quantities import say_rate, say_time
 
 FEWEST_TICKS = 1000
@@ -137,7 +138,7 @@ def only_point(experiment: Experiment) -> GridPoint:
 def estimate(
     experiment: Experiment,
     threads: int,
-    progress: Callable[[int], None] | None = None,
+    progress: Progress | None = None,
     memory_bytes: int = method.HEAD_BYTES,
     solving: rare.Solving | None = None,
     enough: float = 0.0,

@@ -22,6 +22,7 @@ from quorisk.kernels.engines.registry import Engine
 from quorisk.kernels.engines.tally import Tally, named_tally, num_columns
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import HORIZON, LOST, OUTCOMES, UNFINISHED, Model
+from quorisk.kernels.progress import Progress
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.states import lumped
 from quorisk.kernels.states.exits import Exits, exits_of, from_exits
@@ -50,7 +51,7 @@ class Where(NamedTuple):
     points: Points
     """Points that hold the one point alone."""
     threads: int
-    progress: Callable[[int], None] | None
+    progress: Progress | None
     """Called with the number of runs that ended since its last call."""
     enough: float = 0.0
     """The width of an interval of any data loss for which no head need go on."""

@@ -1,6 +1,5 @@
 """Exact sums over runs: engines sum in 64 bits, which many long runs overflow, Python in as many as needed."""
 
-from collections.abc import Callable
 from itertools import islice
 
 import numpy as np
@@ -10,6 +9,7 @@ from quorisk.kernels.engines.points import Points
 from quorisk.kernels.engines.registry import Engine
 from quorisk.kernels.engines.tally import MOST_HIGH_TICKS, num_columns
 from quorisk.kernels.model import Model
+from quorisk.kernels.progress import Progress
 
 _JOBS_AT_ONCE = 256
 
@@ -29,7 +29,7 @@ def run_sums(
     job: Job,
     seed: int,
     threads: int = 1,
-    progress: Callable[[int], None] | None = None,
+    progress: Progress | None = None,
     later: int = 0,
 ) -> list[int]:
     """Returns the tally of a job, of length `num_columns(model)`, whatever its size; the rest is as in

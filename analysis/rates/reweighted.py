@@ -6,7 +6,7 @@ off that is where both are known; it widens intervals. At the upper end, what le
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -28,6 +28,7 @@ from quorisk.analysis.statistics.uncertainty import (
     bent,
     variance_shares,
 )
+from quorisk.kernels.progress import Progress
 from quorisk.kernels.states.moves import Moves, lost_and_left, reweighted
 from quorisk.say.quantities import YEAR_S
 
@@ -64,7 +65,7 @@ def losses_by_rates(
     experiment: Experiment,
     losses: Sequence[tuple[float, float]],
     num_draws: int = NUM_DRAWS,
-    tell: Callable[[int], None] | None = None,
+    tell: Progress | None = None,
 ) -> Allowed | None:
     """Returns the losses of an experiment's designs for draws of its uncertain figures; None if all are known exactly.
 

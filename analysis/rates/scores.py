@@ -8,7 +8,6 @@ P. W. Glynn, "Likelihood ratio gradient estimation for stochastic systems", Comm
 """
 
 import math
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +21,7 @@ from quorisk.kernels.engines.rerun import rerun
 from quorisk.kernels.model import Model
 from quorisk.kernels.ops import popcount
 from quorisk.kernels.paths import Path
+from quorisk.kernels.progress import Progress
 from quorisk.kernels.rule import groups, loss_names, losses
 
 FEWEST_LOSSES, MOST_LOSSES = 30, 500
@@ -51,12 +51,7 @@ class LosingRuns(NamedTuple):
 
 
 def count_losing_runs(
-    model: Model,
-    point: Point,
-    seed: int,
-    runs: range,
-    confidence: float,
-    progress: Callable[[int], None] | None = None,
+    model: Model, point: Point, seed: int, runs: range, confidence: float, progress: Progress | None = None
 ) -> LosingRuns:
     """Returns results for a point without a horizon from the first MOST_LOSSES of these runs that lose data.
 

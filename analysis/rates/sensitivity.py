@@ -5,7 +5,6 @@ left out of them, the runs that lose data are counted, and elasticities estimate
 """
 
 import math
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from quorisk.analysis.estimate import rare
@@ -22,6 +21,7 @@ from quorisk.analysis.statistics.known import Known
 from quorisk.analysis.traces.trace import Trace, replay_in_words
 from quorisk.kernels import paths
 from quorisk.kernels.model import Model
+from quorisk.kernels.progress import Progress
 from quorisk.kernels.states.head import Head, SolvedHead
 from quorisk.kernels.states.likeliest import Likeliest, likeliest
 from quorisk.kernels.states.moves import MOVE_BYTES, Moves, moves_of
@@ -121,7 +121,7 @@ def weigh(
 def sensitivity(
     experiment: Experiment,
     memory_bytes: int = MEMORY,
-    progress: Callable[[int], None] | None = None,
+    progress: Progress | None = None,
     solving: rare.Solving | None = None,
 ) -> Sensitivity:
     """Returns the sensitivity of the losses of an experiment's one point.
@@ -169,7 +169,7 @@ def _made_of(model: Model, moves: Moves) -> list[MadeOf]:
     return [MadeOf(sorted(faults), p / total) for faults, p in sorted(made_of.items(), key=lambda each: -each[1])]
 
 
-def _counted(experiment: Experiment, progress: Callable[[int], None] | None) -> Sensitivity:
+def _counted(experiment: Experiment, progress: Progress | None) -> Sensitivity:
     point, run = only_point(experiment).point, experiment.run
     runs = range(run.first_run, run.first_run + min(run.runs, scores.MOST_RUNS))
     found = scores.count_losing_runs(experiment.model, point, run.seed, runs, run.confidence, progress)

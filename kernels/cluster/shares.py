@@ -7,7 +7,6 @@ Some ticks that are too old to matter now are drawn as well: whether an incident
 them.
 """
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from math import isnan
 from typing import NamedTuple
@@ -25,6 +24,7 @@ from quorisk.kernels.cluster.sizes import IN_ENTRIES, IN_LEDGERS, Sizes, bin_of,
 from quorisk.kernels.cluster.strata import Row, Strata
 from quorisk.kernels.cluster.ticks import Past, Tick
 from quorisk.kernels.ops import jitable_apart
+from quorisk.kernels.progress import Progress
 
 CHUNK = 4096
 """Number of draws at a time; their sums do not depend on threads."""
@@ -93,7 +93,7 @@ def draw_shares(
     seed: int,
     purpose: int,
     threads: int = 1,
-    progress: Callable[[int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Shares:
     """Draws shares of the strata that are solved, or of those that are not.
 

@@ -6,7 +6,6 @@ matter which years are added up where.
 """
 
 import math
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
@@ -21,6 +20,7 @@ from quorisk.kernels.cluster.sizes import BINS, IN_ENTRIES, IN_LEDGERS, bin_of, 
 from quorisk.kernels.cluster.ticks import p_lost
 from quorisk.kernels.errors import RunError
 from quorisk.kernels.ops import jitable_apart
+from quorisk.kernels.progress import Progress
 
 UNIT = 2.0**-60
 """Unit of sums over years."""
@@ -105,12 +105,7 @@ def no_years(cluster: Cluster) -> YearTally:
 
 
 def draw_years(
-    cluster: Cluster,
-    first_year: int,
-    num_years: int,
-    seed: int,
-    threads: int = 1,
-    progress: Callable[[int], None] | None = None,
+    cluster: Cluster, first_year: int, num_years: int, seed: int, threads: int = 1, progress: Progress | None = None
 ) -> YearTally:
     """Returns the tally of years first_year to first_year + num_years - 1; it does not depend on `threads`.
 

@@ -6,7 +6,7 @@ The host fills a queue with jobs and checks a few times a second while the devic
 import math
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import jax
@@ -25,6 +25,7 @@ from quorisk.kernels.engines.tally import num_columns
 from quorisk.kernels.errors import EngineError
 from quorisk.kernels.keeping import cache_folder
 from quorisk.kernels.model import Model
+from quorisk.kernels.progress import Progress
 
 NAME = "jax"
 _CPU_LANES, _GPU_LANES, _FEWEST_LANES = 1 << 12, 1 << 18, 1 << 8  # docs/gpus.md has what more and fewer cost
@@ -49,7 +50,7 @@ def simulate(
     jobs: Sequence[Job],
     seed: int,
     threads: int = 1,
-    progress: Callable[[int], None] | None = None,
+    progress: Progress | None = None,
     later: int = 0,
 ) -> np.ndarray:
     """See `registry.Engine`. `later` is not used, and `threads` only where runs are hurried: XLA takes all cores of a
@@ -147,7 +148,7 @@ def _told_of_memory() -> Iterator[None]:
 
 
 @_told_of_memory()
-def _work_off(model: Model, queue: Queue, num_runs: int, progress: Callable[[int], None] | None = None) -> Batch:
+def _work_off(model: Model, queue: Queue, num_runs: int, progress: Progress | None = None) -> Batch:
     """Makes all runs of the queue; returns the batch after them."""
     mesh = Mesh(np.array(devices()), ("devices",))
     lanes = min(num_lanes(model, device) for device in mesh.devices)

@@ -15,6 +15,7 @@ from quorisk.kernels.engines.points import Point, Points, pack
 from quorisk.kernels.engines.starts import NO_STARTS
 from quorisk.kernels.engines.tally import empty, num_columns
 from quorisk.kernels.model import Model, fault_bits, smallest_params
+from quorisk.kernels.progress import Progress
 from quorisk.kernels.rule import group_words, losses
 
 NAME = "numba"
@@ -28,7 +29,7 @@ def simulate(
     jobs: Sequence[Job],
     seed: int,
     threads: int = 1,
-    progress: Callable[[int], None] | None = None,
+    progress: Progress | None = None,
     later: int = 0,
 ) -> np.ndarray:
     """See `registry.Engine`; `later` is not used."""
@@ -36,11 +37,7 @@ def simulate(
 
 
 def in_chunks(
-    model: Model,
-    jobs: Sequence[Job],
-    threads: int,
-    progress: Callable[[int], None] | None,
-    work: Callable[[Job], np.ndarray],
+    model: Model, jobs: Sequence[Job], threads: int, progress: Progress | None, work: Callable[[Job], np.ndarray]
 ) -> np.ndarray:
     """Returns the jobs' tallies; `work` makes those of chunks of each job, on `threads` threads; see `simulate`."""
     tallies = np.zeros((len(jobs), num_columns(model)), np.int64)

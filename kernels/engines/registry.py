@@ -1,7 +1,7 @@
 """The engines by name. All of them give the same results bit for bit; they differ in speed and in what they need."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,6 +14,7 @@ from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.points import Points
 from quorisk.kernels.errors import EngineError
 from quorisk.kernels.model import Model
+from quorisk.kernels.progress import Progress
 
 _CUDA_PLUGINS = ("jax_cuda13_plugin", "jax_cuda12_plugin")
 
@@ -30,7 +31,7 @@ class Engine(Protocol):
         jobs: Sequence[Job],
         seed: int,
         threads: int = 1,
-        progress: Callable[[int], None] | None = None,
+        progress: Progress | None = None,
         later: int = 0,
     ) -> np.ndarray:
         """Runs the jobs; returns int64 tallies of shape (jobs, num_columns(model)).

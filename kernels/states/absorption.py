@@ -162,7 +162,7 @@ def _stay(first, target, p, stops, part, local, result):
     """Replaces, in `result`, the odds of entering a component at each of its states by the visits to that state."""
     size = len(part)
     inside, out = _odds_within(first, target, p, stops, part, local)
-    entering = _those_of(result, part)
+    entering = result[part]
     leaving = _eliminate(inside, out)
     for k in range(size - 1, 0, -1):
         share = entering[k] / leaving[k]
@@ -174,16 +174,6 @@ def _stay(first, target, p, stops, part, local, result):
             if inside[i, k] > 0.0:
                 coming += result[part[i]] * inside[i, k]
         result[part[k]] = coming / leaving[k] if coming > 0.0 else 0.0
-
-
-@kept
-@njit(nogil=True, error_model="numpy")
-def _those_of(values, part):
-    """Returns the values of the states of `part`, from those of all states."""
-    found = np.empty(len(part))
-    for i in range(len(part)):
-        found[i] = values[part[i]]
-    return found
 
 
 @kept
@@ -252,7 +242,7 @@ def _stay_until(first, target, p, stops, part, local, result):
     """Replaces, in `result`, each state's odds of leaving the component for the goal by those of ever reaching it."""
     size = len(part)
     inside, out = _odds_within(first, target, p, stops, part, local)
-    found = _those_of(result, part)
+    found = result[part]
     leaving = _eliminate(inside, out)
     for k in range(size - 1, 0, -1):
         for i in range(k):

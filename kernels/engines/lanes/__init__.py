@@ -17,7 +17,7 @@ that engine, or, where it is not compiled and configurations are few, a form tha
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from quorisk.kernels.engines.lanes.by_configuration import ByConfiguration
 from quorisk.kernels.engines.lanes.switch import Switch
 from quorisk.kernels.engines.points import Points
 from quorisk.kernels.model import Model
+from quorisk.kernels.progress import Progress
 
 NAME = "lanes"
 switches = ByConfiguration(lambda model, points: Switch(model, points, 0), 1 << 10)
@@ -40,7 +41,7 @@ def simulate(
     jobs: Sequence[Job],
     seed: int,
     threads: int = 1,
-    progress: Callable[[int], None] | None = None,
+    progress: Progress | None = None,
     later: int = 0,
 ) -> np.ndarray:
     """See `registry.Engine`; the result does not depend on when a kernel takes over from the generic engine."""
