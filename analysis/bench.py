@@ -14,7 +14,7 @@ from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.lanes.build import every_shape
 from quorisk.kernels.engines.lanes.switch import Switch
 from quorisk.kernels.engines.points import Point, pack
-from quorisk.kernels.engines.registry import Engine, choose
+from quorisk.kernels.engines.registry import Engine, engine_of
 from quorisk.kernels.engines.tally import STEPS
 from quorisk.kernels.model import Model
 from quorisk.kernels.protocols import registry
@@ -82,7 +82,7 @@ def searched_experiment(protocol: str) -> Experiment | None:
 
 def _by_numba(model: Model, point: Point, thread_counts: Sequence[int]) -> Iterator[Speed]:
     for threads in thread_counts:
-        yield _random_runs(choose("numba"), model, point, threads, _FEWEST_RUNS)
+        yield _random_runs(engine_of("numba"), model, point, threads, _FEWEST_RUNS)
 
 
 def _by_kernels(model: Model, point: Point) -> Iterator[Speed]:
@@ -97,7 +97,7 @@ def _by_kernels(model: Model, point: Point) -> Iterator[Speed]:
 
 def _by_jax(model: Model, point: Point) -> Iterator[Speed]:
     """XLA takes all cores of a CPU; a GPU is driven by one thread."""
-    engine = choose("jax")
+    engine = engine_of("jax")
     from quorisk.kernels.engines import jax_engine
 
     device, num_devices = jax_engine.devices()[0], len(jax_engine.devices())

@@ -63,7 +63,7 @@ def comment(after: Judged, sentences: Sequence[str], before: Judged | None = Non
 
 def change(before: Design, after: Design) -> str:
     """Returns the change of a design's losses: more, fewer, or no difference shown by the intervals."""
-    (low, high), (old_low, old_high) = after.span, before.span
+    (low, high), (old_low, old_high) = after.interval, before.interval
     return "fewer losses" if high < old_low else "more losses" if low > old_high else _SAME
 
 

@@ -52,7 +52,7 @@ def tornado(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
     axes.grid(axis="y", visible=False)
     axes.set_xlabel("times as many losses")
     log_ticks(axes.xaxis)
-    beside(axes, [numbers.signed(each, lambda value: f"{value:.3g}") for each in shown["elasticity"]])
+    beside(axes, [numbers.with_sign(each, lambda value: f"{value:.3g}") for each in shown["elasticity"]])
     return axes
 
 

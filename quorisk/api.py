@@ -32,7 +32,7 @@ from quorisk.answers import (
     Yearly,
 )
 from quorisk.command import bars
-from quorisk.given import Overrides, Source, as_toml, load_experiment, num_threads
+from quorisk.given import Overrides, Source, load_experiment, num_threads, toml_text
 from quorisk.kernels.cores import num_cores
 from quorisk.kernels.errors import ConfigError
 
@@ -282,7 +282,7 @@ def compare(
     Example: `compare("configs/defect1.toml", {"variant.fence_recovery_reads": [True, False]})`
     """
     changed = load_experiment(source, overrides).changed
-    options = [f"{key}={','.join(map(as_toml, values))}" for key, values in (vary or {}).items()]
+    options = [f"{key}={','.join(map(toml_text, values))}" for key, values in (vary or {}).items()]
     plan = comparing.vary(changed, options) if options else comparing.ablation(changed)
     with bars.run_bar(plan.experiment.run.runs * len(plan.variants)) as progress:
         return Comparison(*comparing.compare(plan, num_threads(threads), progress))

@@ -61,7 +61,7 @@ def num_threads(threads: int | None) -> int:
 
 def _as_settings(overrides: Overrides) -> list[str]:
     if isinstance(overrides, Mapping):
-        return [f"{key}={as_toml(value)}" for key, value in overrides.items()]
+        return [f"{key}={toml_text(value)}" for key, value in overrides.items()]
     return list(overrides)
 
 
@@ -74,13 +74,13 @@ def _plain(value: Any) -> Any:
     return value.tolist() if isinstance(value, np.generic | np.ndarray) else value
 
 
-def as_toml(value: Any) -> str:
+def toml_text(value: Any) -> str:
     """Returns a value as TOML spells it."""
     value = _plain(value)
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list | tuple):
-        return f"[{', '.join(map(as_toml, value))}]"
+        return f"[{', '.join(map(toml_text, value))}]"
     if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{key} = {as_toml(inner)}' for key, inner in value.items())}}}"
+        return f"{{{', '.join(f'{key} = {toml_text(inner)}' for key, inner in value.items())}}}"
     return f'"{value}"' if isinstance(value, str) else repr(value)

@@ -52,12 +52,12 @@ def in_full(value: float) -> str:
     return f"{float(f'{value:.3g}'):,.0f}" if 1.0 <= value < 1e15 else plain(value)
 
 
-def signed(value: float, write: Callable[[float], str] = plain) -> str:
+def with_sign(value: float, write: Callable[[float], str] = plain) -> str:
     """Returns a difference, with its sign."""
     return f"{'+' if value >= 0 else '−'}{write(abs(value))}"
 
 
-def span(low: float, high: float, write: Callable[[float], str] = plain) -> str:
+def in_brackets(low: float, high: float, write: Callable[[float], str] = plain) -> str:
     """Returns an interval in brackets."""
     return f"[{write(below(low))}, {write(above(high))}]"
 

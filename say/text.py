@@ -143,14 +143,14 @@ def design(given: Mapping[str, Any], keys: Iterable[str]) -> str:
     return settings(given, named or keys) or "this design"
 
 
-def parameters(frame: pd.DataFrame) -> list[str]:
+def parameter_keys(frame: pd.DataFrame) -> list[str]:
     """Returns the columns of a result frame that are parameters: those with a dotted key."""
     return [column for column in frame.columns if "." in column]
 
 
 def varied(frame: pd.DataFrame) -> list[str]:
     """Returns the parameters that differ between rows, but for those that a scenario fixes."""
-    keys = [key for key in parameters(frame) if frame[key].nunique(dropna=False) > 1]
+    keys = [key for key in parameter_keys(frame) if frame[key].nunique(dropna=False) > 1]
     keys = [key for key in keys if not _follows(frame, key)]
     if SCENARIO not in keys:
         return keys
@@ -189,7 +189,7 @@ def fixed(frame: pd.DataFrame) -> dict[str, str]:
 def _fixed(frame: pd.DataFrame) -> Iterator[tuple[str, str, list[str]]]:
     """Yields each table with parameters, words for those that all rows share, and names of those that scenarios fix."""
     first, differ = frame.iloc[0].to_dict(), varied(frame)
-    given = [key for key in parameters(frame) if not _follows(frame, key)]
+    given = [key for key in parameter_keys(frame) if not _follows(frame, key)]
     for table, read in _TABLES.items():
         keys = [key for key in given if key.startswith(f"{table}.") and key not in differ and key != TIME_UNIT]
         own = [key for key in keys if frame[key].nunique(dropna=False) > 1]

@@ -13,7 +13,7 @@ from quorisk.analysis.experiment.config import RunSettings
 from quorisk.analysis.statistics import sequential
 from quorisk.kernels.cores import num_cores
 from quorisk.kernels.engines.job import Job
-from quorisk.kernels.engines.registry import choose
+from quorisk.kernels.engines.registry import engine_of
 from quorisk.kernels.engines.tally import STEPS
 from quorisk.kernels.progress import Progress
 from quorisk.kernels.protocols import registry
@@ -50,7 +50,7 @@ def pilot(work: Work, progress: Progress | None = None) -> np.ndarray:
     number of points that have been timed.
     """
     model, run, threads = registry.load(work.protocol), work.run, num_cores()
-    simulate = choose(run.engine).simulate
+    simulate = engine_of(run.engine).simulate
     simulate(model, work.points, [Job(0, run.first_run, 1)], run.seed)
     hundredth = -(-run.runs // 100)
     tried = min(hundredth, _FIRST_PILOT)

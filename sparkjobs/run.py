@@ -26,7 +26,7 @@ from quorisk.analysis.results import schema
 from quorisk.kernels.compiled import once
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.points import Points, kin
-from quorisk.kernels.engines.registry import Engine, choose
+from quorisk.kernels.engines.registry import Engine, engine_of
 from quorisk.kernels.engines.tally import num_columns
 from quorisk.kernels.protocols import registry
 from quorisk.sparkjobs.tails import run_tail
@@ -188,7 +188,7 @@ def _do_all(
 
 def run_piece(work: Work, piece: TaskPiece, attempt: int) -> Done:
     """Runs a piece on one thread."""
-    model, engine = registry.load(work.protocol), choose(work.run.engine)
+    model, engine = registry.load(work.protocol), engine_of(work.run.engine)
     sums, head = [0] * num_columns(model), None
     compile_once(engine, work)
     if piece.head:

@@ -23,7 +23,7 @@ WAY = (
     ("analysis.experiment.config", "load", "reads the file and its profile, and crosses the grid to points"),
     ("sparkjobs.plan", "plan", "cuts points into tasks of about equal time"),
     ("kernels.engines.points", "pack", "turns points into arrays"),
-    ("kernels.engines.registry", "choose", "chooses the engine that makes the runs of a task"),
+    ("kernels.engines.registry", "engine_of", "chooses the engine that makes the runs of a task"),
     ("kernels.engines.tally", "add_run", "adds each run up, in integers"),
     ("analysis.results.schema", "row", "writes a row of a task"),
     ("sparkjobs.merge", "merge", "adds up rows of the same point, whoever made them"),

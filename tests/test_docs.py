@@ -109,7 +109,7 @@ def test_what_a_cluster_of_kafka_loses_is_what_the_page_says():
     for each in (*answer.placed_designs(given), *answer.placed_designs(flushed)):
         losses = answer.answer(each, answer.effort_of(given, 1)).losses
         p_any, sizes = losses.p_any, [numbers.in_full(losses.in_entries[name].value) for name in ("p50", "p99")]
-        said = f"| {numbers.plain(p_any.value)} {numbers.span(p_any.low, p_any.high)} | "
+        said = f"| {numbers.plain(p_any.value)} {numbers.in_brackets(p_any.low, p_any.high)} | "
         assert said + (", ".join(sizes) if each.unflushed else f"{sizes[0]} (") in page
 
 

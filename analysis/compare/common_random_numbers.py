@@ -12,7 +12,7 @@ from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.statistics.paired import PairTable, PairTables
 from quorisk.kernels.engines.job import RECORD, Job
 from quorisk.kernels.engines.points import Points
-from quorisk.kernels.engines.registry import choose
+from quorisk.kernels.engines.registry import engine_of
 from quorisk.kernels.model import LOST
 from quorisk.kernels.progress import Progress
 
@@ -71,7 +71,7 @@ def count_pairs(
 
 def _events(experiment: Experiment, points: Points, job: Job) -> tuple[np.ndarray, np.ndarray]:
     """Masks by run: one of the events in it, any data loss in bit 0; and one of all bits if it may hide a loss."""
-    engine = choose(experiment.run.engine)
+    engine = engine_of(experiment.run.engine)
     records = engine.record(experiment.model, points, job, experiment.run.seed)
     columns = dict(zip(RECORD, records.T, strict=True))
     unknown = np.isin(columns["outcome"], unknown_outcomes(experiment.run))

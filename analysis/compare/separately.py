@@ -85,7 +85,7 @@ def compare_separately(
 
 def _rare(experiment: Experiment, point: Point, threads: int, solving: rare.Solving | None) -> Rare | None:
     model = experiment.model
-    where = Where(registry.choose(experiment.run.engine), model, pack(model, [point]), threads, None)
+    where = Where(registry.engine_of(experiment.run.engine), model, pack(model, [point]), threads, None)
     return method.runs_and_head(experiment, where, point, solving=solving)[1]
 
 

@@ -143,14 +143,14 @@ class Design(NamedTuple):
         return bool(self.worst.get("changed"))
 
     @property
-    def span(self) -> tuple[float, float]:
+    def interval(self) -> tuple[float, float]:
         """The interval of its losses under its worst faults."""
         return max(point["low"] for point in self.points), self.worst["high"]
 
     def is_tied(self, other: "Design") -> bool:
         """Whether losses do not tell them apart: their intervals overlap or lie less than 1% apart, and neither or both
         are proved to lose nothing."""
-        (low, high), (other_low, other_high) = self.span, other.span
+        (low, high), (other_low, other_high) = self.interval, other.interval
         overlap = yearly.tied_from(low) <= other_high and yearly.tied_from(other_low) <= high
         return overlap and self.is_proved == other.is_proved
 
@@ -227,7 +227,7 @@ class Design(NamedTuple):
         """Returns MEETS if its targets are met, that on losses under all faults; FAILS if it surely misses one."""
         if self.shortfalls():
             return FAILS
-        return judge(*self.span, target)
+        return judge(*self.interval, target)
 
     def telling(self, target: float) -> dict[str, Any]:
         """Returns the case that the verdict rests on: the worst, or one that fails if that decides nothing."""
@@ -323,9 +323,9 @@ def ranked(found: list[Design]) -> list[Design]:
     firsts: list[float] = []  # the upper ends of the first designs of the ranks, which rise
     ranks: list[list[Design]] = []
     for design in sorted(
-        (each for each in found if not each.is_proved), key=lambda each: (each.span[1], *order_in_rank(each))
+        (each for each in found if not each.is_proved), key=lambda each: (each.interval[1], *order_in_rank(each))
     ):
-        low, high = design.span
+        low, high = design.interval
         if (shared := bisect_left(firsts, yearly.tied_from(low))) < len(firsts):
             ranks[shared].append(design)
         else:

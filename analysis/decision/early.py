@@ -61,7 +61,7 @@ class Early:
         is_yearly = self._experiment.clusters or self._experiment.scenarios
         ends = self._year(points) if is_yearly else Ends(*(self._found[points[0].point_id][name] for name in SUMMED))
         said = numbers.plain(ends.value) if ends.value else numbers.bound(ends.high, numbers.plain)
-        interval = "" if ends.low == ends.high else f" {numbers.span(ends.low, ends.high)}"
+        interval = "" if ends.low == ends.high else f" {numbers.in_brackets(ends.low, ends.high)}"
         what = "P(any loss in a year)" if is_yearly else "P(data loss) of a run"
         self._say(f"{self._names[points[0].point_id]}: {what} {said}{interval}{more}")
 

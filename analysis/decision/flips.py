@@ -85,7 +85,7 @@ def _met_by(found: Sequence[Design], target: float) -> str:
     if not open_to:
         return "No target would change it: each design has a mechanism off, a risky setting on, or is an older version."
     nearest = min(open_to, key=lambda each: len(each.shortfalls()))
-    high = nearest.span[1]
+    high = nearest.interval[1]
     losses = [f"{measure_of(nearest)} up to {numbers.number(numbers.above(high))}"] if high > target else []
     return f"{FLIP}targets that allow {', and '.join([*losses, *nearest.shortfalls()])}: {nearest.settings}."
 

@@ -333,7 +333,7 @@ def _compile_engine(experiment: Experiment, points: Sequence[GridPoint]) -> None
     if points:
         model, run = experiment.model, experiment.run
         of_all = pack(model, [each.point for each in points])
-        registry.choose(run.engine).simulate(model, of_all, [Job(0, 0, 1)], run.seed)
+        registry.engine_of(run.engine).simulate(model, of_all, [Job(0, 0, 1)], run.seed)
 
 
 def _runs_of(experiment: Experiment, point: GridPoint) -> tuple[bytes, ...]:

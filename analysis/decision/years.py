@@ -81,7 +81,7 @@ def yearly_frame(frame: pd.DataFrame) -> pd.DataFrame:
     Keys in which only scenarios differ have no column any more; message loss is the largest of theirs.
     """
     keys = [key for key in text.varied(frame) if key != text.SCENARIO]
-    others = [key for key in text.parameters(frame) if frame[key].nunique(dropna=False) > 1 and key not in keys]
+    others = [key for key in text.parameter_keys(frame) if frame[key].nunique(dropna=False) > 1 and key not in keys]
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for row in frame.to_dict("records"):
         groups.setdefault((row["invariant"], *(row[key] for key in keys)), []).append(row)

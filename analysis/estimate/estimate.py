@@ -163,7 +163,7 @@ def estimate(
     point, point_id, _ = only_point(experiment)
     model, run, points = experiment.model, experiment.run, pack(experiment.model, [point])
     start = time.perf_counter()
-    engine = registry.choose(run.engine)
+    engine = registry.engine_of(run.engine)
     engine.simulate(model, points, [Job(0, 0, 1)], run.seed, later=run.runs)
     compiled = time.perf_counter()
     where = Where(engine, model, points, threads, progress, enough)

@@ -25,7 +25,7 @@ _TOGETHER = 1 << 14
 
 def runs_losing(model: Model, point: Point, seed: int, runs: range, enough: int = MOST_RUNS) -> tuple[list[int], int]:
     """Returns those of these runs that lose data, and how many are cut off, up to where `enough` of them do."""
-    engine, packed = registry.choose("numba"), pack(model, [point])
+    engine, packed = registry.engine_of("numba"), pack(model, [point])
     found, hidden = list[int](), 0
     for first in range(runs.start, runs.stop, _TOGETHER):
         rows = engine.record(model, packed, Job(0, first, min(_TOGETHER, runs.stop - first)), seed)
@@ -44,7 +44,7 @@ def rows_of_runs(experiment: Experiment, threads: int) -> "pd.DataFrame":
     model, run, point = experiment.model, experiment.run, only_point(experiment).point
     if run.runs > MOST_RUNS:
         raise ConfigError(f"{experiment.path}: run.runs = {run.runs:,}: at most {MOST_RUNS:,} for records of each run")
-    points, engine, end = pack(model, [point]), registry.choose(run.engine), run.first_run + run.runs
+    points, engine, end = pack(model, [point]), registry.engine_of(run.engine), run.first_run + run.runs
     jobs = [Job(0, first, min(_TOGETHER, end - first)) for first in range(run.first_run, end, _TOGETHER)]
     with ThreadPoolExecutor(threads) as pool:
         rows = np.concatenate(list(pool.map(lambda job: engine.record(model, points, job, run.seed), jobs)))

@@ -4,7 +4,7 @@ from itertools import islice
 
 import numpy as np
 
-from quorisk.kernels.engines.job import Job, pieces
+from quorisk.kernels.engines.job import Job, chunks_of
 from quorisk.kernels.engines.points import Points
 from quorisk.kernels.engines.registry import Engine
 from quorisk.kernels.engines.tally import MOST_HIGH_TICKS, num_columns
@@ -35,7 +35,7 @@ def run_sums(
     """Returns the tally of a job, of length `num_columns(model)`, whatever its size; the rest is as in
     `Engine.simulate`."""
     sums = np.zeros(num_columns(model), object)
-    parts = pieces(job, most_runs(int(points.max_steps[job.point])))
+    parts = chunks_of(job, most_runs(int(points.max_steps[job.point])))
     while jobs := list(islice(parts, _JOBS_AT_ONCE)):
         tallies = engine.simulate(model, points, jobs, seed, threads, progress, later)
         sums += tallies.astype(object).sum(axis=0)

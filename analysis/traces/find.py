@@ -111,7 +111,7 @@ def find_in_runs(
 ) -> FoundTrace:
     """Returns a counterexample to any wanted invariant, minimised: of the first batch of these runs that has one."""
     params, places = model.make_params(grid_point.point.values), _places(model, wanted)
-    engine, packed = registry.choose("numba"), points.pack(model, [grid_point.point])
+    engine, packed = registry.engine_of("numba"), points.pack(model, [grid_point.point])
     mask, steps, seen = sum(1 << i for i in places), RECORD.index("steps"), 0
     for first in range(runs.start, runs.stop, _BATCH):
         if tell:

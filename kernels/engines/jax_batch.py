@@ -102,8 +102,8 @@ def advance(model: Model, mesh: Mesh) -> Any:
 
 
 @cache
-def narrow(mesh: Mesh, num_lanes: int) -> Any:
-    """`narrow(batch)`: that many lanes on each device, all its running ones among them."""
+def shrunk(mesh: Mesh, num_lanes: int) -> Any:
+    """`shrunk(batch)`: that many lanes on each device, all its running ones among them."""
 
     def keep(batch: Batch) -> Batch:
         order = jnp.argsort(batch.lanes.outcome != RUNNING)[:num_lanes]

@@ -15,7 +15,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from quorisk.kernels import packing
 from quorisk.kernels.engines import numba_engine
-from quorisk.kernels.engines.jax_batch import MAX_JOBS, MAX_RECORDS, Batch, Queue, advance, batch_bytes, fresh, narrow
+from quorisk.kernels.engines.jax_batch import MAX_JOBS, MAX_RECORDS, Batch, Queue, advance, batch_bytes, fresh, shrunk
 from quorisk.kernels.engines.jax_step import Table, state_types
 from quorisk.kernels.engines.job import RECORD, Job
 from quorisk.kernels.engines.points import ALWAYS, Points
@@ -169,5 +169,5 @@ def _work_off(model: Model, queue: Queue, num_runs: int, progress: Progress | No
         fewer = lanes // _NARROWING
         scarce_since = min(scarce_since, now) if not queued and running.max() <= fewer else math.inf
         if now - scarce_since > _PATIENCE_S and fewer >= _FEWEST_LANES:
-            batch, lanes, scarce_since = narrow(mesh, fewer)(batch), fewer, math.inf
+            batch, lanes, scarce_since = shrunk(mesh, fewer)(batch), fewer, math.inf
     return batch

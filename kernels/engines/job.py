@@ -20,7 +20,7 @@ def runs_of(job: Job) -> range:
     return range(job.first_run, job.first_run + job.num_runs)
 
 
-def pieces(job: Job, most: int) -> Iterator[Job]:
+def chunks_of(job: Job, most: int) -> Iterator[Job]:
     """Yields a job in parts of at most `most` runs."""
     last = job.first_run + job.num_runs
     for start in range(job.first_run, last, most):

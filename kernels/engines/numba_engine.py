@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from quorisk.kernels import keeping
-from quorisk.kernels.engines.job import Job, pieces, runs_of
+from quorisk.kernels.engines.job import Job, chunks_of, runs_of
 from quorisk.kernels.engines.numba_run import RunLimits, Words, batch_function
 from quorisk.kernels.engines.points import Point, Points, pack
 from quorisk.kernels.engines.starts import NO_STARTS
@@ -42,7 +42,7 @@ def in_chunks(
     """Returns the jobs' tallies; `work` makes those of chunks of each job, on `threads` threads; see `simulate`."""
     tallies = np.zeros((len(jobs), num_columns(model)), np.int64)
     share = max(_FEWEST_RUNS, -(-sum(job.num_runs for job in jobs) // threads))
-    chunks = ((i, chunk) for i, job in enumerate(jobs) for chunk in pieces(job, min(_CHUNK_RUNS, share)))
+    chunks = ((i, chunk) for i, job in enumerate(jobs) for chunk in chunks_of(job, min(_CHUNK_RUNS, share)))
     with ThreadPoolExecutor(threads) as pool:
 
         def start(num: int) -> dict[Future[np.ndarray], tuple[int, Job]]:

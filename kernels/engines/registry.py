@@ -45,7 +45,7 @@ class Engine(Protocol):
         """One row of RECORD a run, int64 of shape (runs, len(RECORD))."""
 
 
-def choose(name: str) -> Engine:
+def engine_of(name: str) -> Engine:
     """The engine of a name; `auto` is lanes, as no GPU has been measured to be faster.
 
     Raises EngineError for jax if this machine has a GPU, or JAX for CUDA, and yet JAX cannot use a GPU: to be run on

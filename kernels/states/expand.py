@@ -30,7 +30,7 @@ _STEPS, _MOST_STATES = 1 << 15, 1 << 12
 """Number of steps that are listed at a time, about, and the largest number of states."""
 
 
-class Batch(NamedTuple):
+class Expanded(NamedTuple):
     """Steps of some states, in their order; those of an instance come in descending order of `lost`."""
 
     first: np.ndarray
@@ -82,7 +82,7 @@ class Expander:
 
     def __call__(
         self, stored: Kept, places: np.ndarray, is_new: Any = True, low: Any = -ANY_COST, high: Any = ANY_COST
-    ) -> Batch:
+    ) -> Expanded:
         """The steps of the stored states at `places`; the rows of those that cost `low` to `high`. States that are not
         `is_new` are not judged again: runs go on there. Each may be an array, by state.
 
@@ -92,7 +92,7 @@ class Expander:
 
     def of_rows(
         self, rows: np.ndarray, layout: RowLayout, is_new: Any = True, low: Any = -ANY_COST, high: Any = ANY_COST
-    ) -> Batch:
+    ) -> Expanded:
         """The same for states given by their rows, uint64 by state and word."""
         programs, num, words, odds = self.fitting(layout, len(rows)), len(rows), self._words, self._odds
         given = programs.rows(rows, layout)
@@ -120,7 +120,7 @@ class Expander:
             after = self._rows(programs, programs.rows(rows, layout), *wanted)
         assert after is not None  # or `Programs.after` would have raised
         first_row, layout = np.searchsorted(np.flatnonzero(is_wanted), first), programs.layout
-        return Batch(first, first_row, total, breaks, ends, action, size, lost, cost, p, is_wanted, after, layout)
+        return Expanded(first, first_row, total, breaks, ends, action, size, lost, cost, p, is_wanted, after, layout)
 
     def enabled(self, stored: Kept, places: np.ndarray, action: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The number of an action's enabled instances, which lose nothing, the probability of all of them, and the cost
@@ -217,7 +217,7 @@ def _instances(seen, words, instances):
 @kept
 @njit(nogil=True, error_model="numpy")
 def _first(state, sent, num):
-    """Returns `Batch.first`."""
+    """Returns `Expanded.first`."""
     first = np.zeros(num + 1, np.int64)
     for i in range(len(state)):
         first[state[i] + 1] += 1 << popcount(sent[i])
@@ -229,7 +229,7 @@ def _first(state, sent, num):
 @kept
 @njit(nogil=True, error_model="numpy")
 def _steps(seen, words, odds, judges, totals, tops, low, high, state, word, instance, sent, num):
-    """Lists the steps of instances: the state and instance of each, columns of `Batch`, and whether it is wanted."""
+    """Lists the steps of instances: the state and instance of each, columns of `Expanded`, and whether it is wanted."""
     source, its_instance, action = np.empty(num, np.int64), np.empty(num, np.int64), np.empty(num, np.int64)
     size, lost, cost, p = np.empty(num, np.int64), np.empty(num, np.int64), np.empty(num, np.int64), np.empty(num)
     is_wanted, at = np.empty(num, np.bool_), 0

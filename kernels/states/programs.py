@@ -23,7 +23,7 @@ from quorisk.kernels.states.laid_out import laid_out
 from quorisk.kernels.states.rows import in_layout
 from quorisk.kernels.tracing.evaluate import Columns, Evaluation, specialized
 from quorisk.kernels.tracing.expressions import HIGHEST, LOWEST, WORD, bits, same, signed
-from quorisk.kernels.tracing.folding import integer, make
+from quorisk.kernels.tracing.folding import as_integer, make
 from quorisk.kernels.tracing.general import CHOICE, INSTANCE, LOST, PARAMS, STATE, general, nested
 from quorisk.kernels.tracing.program import Part, Program, program
 
@@ -195,4 +195,4 @@ def _write(model: Model) -> Iterator[tuple[str, Program]]:
         yield f"after {action}", written_as(packed(after))
     if model.forget:
         forgotten = model.forget(nested(model.widths, iter(traced.state)), traced.params)
-        yield "forgotten", written_as(packed(tuple(map(integer, leaves(forgotten)))))
+        yield "forgotten", written_as(packed(tuple(map(as_integer, leaves(forgotten)))))

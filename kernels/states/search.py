@@ -15,7 +15,7 @@ from quorisk.kernels.cores import num_cores
 from quorisk.kernels.keeping import kept
 from quorisk.kernels.model import Model
 from quorisk.kernels.ops import bits
-from quorisk.kernels.states.expand import Batch, Expander
+from quorisk.kernels.states.expand import Expanded, Expander
 from quorisk.kernels.states.odds import no_odds
 from quorisk.kernels.states.store import (
     ENDED,
@@ -145,7 +145,7 @@ def visit(
 
 def _side_by_side(
     expanders: Sequence[Expander], pool: ThreadPoolExecutor, stored: Kept, first: int, last: int
-) -> Iterable[Batch]:
+) -> Iterable[Expanded]:
     """The steps of as many of the states `first` to last - 1, in order, as the expanders take together."""
     at_once = expanders[0].at_once
     begins = range(first, min(last, first + at_once * len(expanders)), at_once)

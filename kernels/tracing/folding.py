@@ -33,7 +33,7 @@ def condition(value: Any) -> Any:
     return value if is_boolean(value) else make("unequal", value, 0)
 
 
-def integer(value: Any) -> Any:
+def as_integer(value: Any) -> Any:
     """A boolean as 0 or 1; integers as they are."""
     if not isinstance(value, Node):
         return int(value)
@@ -61,7 +61,7 @@ def choose(chosen: Any, yes: Any, no: Any) -> Any:
         return type(yes)(*(choose(chosen, a, b) for a, b in zip(yes, no, strict=True)))
     if is_boolean(yes) and is_boolean(no):
         return make("or", make("and", chosen, yes), make("and", negation(chosen), no))
-    return _select(chosen, integer(yes), integer(no))
+    return _select(chosen, as_integer(yes), as_integer(no))
 
 
 def make(op: str, *args: Any) -> Any:
@@ -74,7 +74,7 @@ def make(op: str, *args: Any) -> Any:
         return folded if isinstance(folded, bool) else signed(folded)
     if op in ("and", "or", "xor") and is_boolean(a) and is_boolean(b):
         return _boolean(op, a, b)
-    a, b = integer(a), integer(b)
+    a, b = as_integer(a), as_integer(b)
     if (a if isinstance(a, Node) else b).graph.lanes and (found := choices.of_constants(op, a, b)) is not None:
         return found
     if op in _COMMUTATIVE and (not isinstance(a, Node) or (isinstance(b, Node) and b.id < a.id)):
@@ -110,9 +110,9 @@ def _select(chosen: Node, yes: Any, no: Any) -> Any:
     if chosen.graph.lanes and (found := choices.of_fewer_arms(chosen, yes, no)) is not None:
         return found
     if is_constant(yes, 1) and is_constant(no, 0):
-        return integer(chosen)
+        return as_integer(chosen)
     if is_constant(yes, 0) and is_constant(no, 1):
-        return integer(negation(chosen))
+        return as_integer(negation(chosen))
     (ones, may), (other_ones, other_may) = bits(yes), bits(no)
     (lo, hi), (other_lo, other_hi) = span(yes), span(no)
     known = ones & other_ones, may | other_may, min(lo, other_lo), max(hi, other_hi)
@@ -129,13 +129,13 @@ def _when(chosen: Any, guarded: Any) -> Any:
 
 
 def _popcount(a: Any) -> Any:
-    a = integer(a)
+    a = as_integer(a)
     if not isinstance(a, Node):
         return (a & WORD).bit_count()
     if a.graph.lanes and a.op == "select" and (arms := choices.arms_of(a)):
         return choose(arms[0], _popcount(arms[1]), _popcount(arms[2]))
     if a.may.bit_count() == 1:
-        return make("shr", a, trailing_zeros(a.may)) if a.may != SIGN else integer(a < 0)
+        return make("shr", a, trailing_zeros(a.may)) if a.may != SIGN else as_integer(a < 0)
     return a.graph.node("popcount", (a,), 0, 127, a.ones.bit_count(), a.may.bit_count())
 
 
@@ -148,7 +148,7 @@ def _taken(amount: Any, most: int) -> Any:
 
 def _deposit(spread: Any, mask: Any) -> Any:
     """`ops.deposit`."""
-    spread, mask = integer(spread), integer(mask)
+    spread, mask = as_integer(spread), as_integer(mask)
     _, may = bits(mask)
     if not isinstance(spread, Node) and not isinstance(mask, Node):
         return signed(deposit(spread & WORD, mask & WORD))
@@ -389,7 +389,7 @@ _OTHERS: dict[str, Callable[..., Any]] = {
     "both": lambda a, b: make("and", a, b),
     "either": lambda a, b: make("or", a, b),
     "differ": lambda a, b: make("xor", a, b),
-    "int": integer,
+    "int": as_integer,
     "popcount": _popcount,
     "deposit": _deposit,
     "taken": _taken,

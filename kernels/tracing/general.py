@@ -8,7 +8,7 @@ from quorisk.kernels import declared, rule
 from quorisk.kernels.errors import ModelError
 from quorisk.kernels.model import COMPLETED, INSTANCE_BITS, STUCK, Model, leaves, num_words, smallest_params
 from quorisk.kernels.tracing.expressions import HIGHEST, Graph, bits
-from quorisk.kernels.tracing.folding import choose, condition, integer, make, negation, new_graph
+from quorisk.kernels.tracing.folding import as_integer, choose, condition, make, negation, new_graph
 
 STATE, PARAMS = "state", "params"
 """Kinds of leaves: `(STATE, i)` and `(PARAMS, i)` name those of state and parameters, whose values may be any."""
@@ -71,15 +71,15 @@ def general(model: Model, within_widths: bool = False) -> GeneralModel:
         return declared.evaluated(model, where, None, function, *given)
 
     enabled = [
-        tuple(map(integer, followed(f"guard of {action.name}", action.enabled, state, params)))
+        tuple(map(as_integer, followed(f"guard of {action.name}", action.enabled, state, params)))
         for action in model.actions
     ]
     for action, words, masks in zip(model.actions, num_words(model), enabled, strict=True):
         last = (words << INSTANCE_BITS) - 1
         group, instance = (graph.leaf(name, (1 << last.bit_length()) - 1, hi=last) for name in (GROUP, INSTANCE))
-        groups += map(integer, rule.groups(action, masks))
-        members.append(integer(rule.member(action, masks, group, picked)))
-        sent = integer(followed(f"sends of {action.name}", action.sends, state, params, instance))
+        groups += map(as_integer, rule.groups(action, masks))
+        members.append(as_integer(rule.member(action, masks, group, picked)))
+        sent = as_integer(followed(f"sends of {action.name}", action.sends, state, params, instance))
         _, may = bits(sent)
         lost = graph.leaf(LOST, may) if may else 0
         sends.append(sent)
@@ -89,11 +89,11 @@ def general(model: Model, within_widths: bool = False) -> GeneralModel:
     for i, invariant in enumerate(model.invariants):
         holds = followed(f"invariant {invariant.name}", invariant.holds, state, params)
         broken = make("or", broken, choose(negation(condition(holds)), 1 << i, 0))
-    outcome = integer(followed("outcome", model.outcome, state, params))
+    outcome = as_integer(followed("outcome", model.outcome, state, params))
     if within_widths and bits(outcome)[1] & ~(COMPLETED | STUCK):
         raise ModelError(f"protocol = {model.name!r}: outcome: where(condition, COMPLETED, STUCK), or the like of it")
     return GeneralModel(
-        initial_choices=integer(model.initial_choices(params)),
+        initial_choices=as_integer(model.initial_choices(params)),
         initial=_integers(model.initial(params, graph.leaf(CHOICE, HIGHEST))),
         state=state_leaves,
         params=params,
@@ -103,7 +103,7 @@ def general(model: Model, within_widths: bool = False) -> GeneralModel:
         sends=tuple(sends),
         lost=tuple(all_lost),
         after=tuple(after),
-        needed=integer(model.margin.needed(state, params)) if model.margin else 0,
+        needed=as_integer(model.margin.needed(state, params)) if model.margin else 0,
         broken=broken,
         outcome=outcome,
         graph=graph,
@@ -116,4 +116,4 @@ def nested(shape: Any, values: Iterator[Any]) -> Any:
 
 
 def _integers(value: Any) -> tuple[Any, ...]:
-    return tuple(map(integer, leaves(value)))
+    return tuple(map(as_integer, leaves(value)))

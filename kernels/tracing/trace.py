@@ -13,7 +13,7 @@ from quorisk.kernels import rule
 from quorisk.kernels.model import Action, Model, fault_bits, leaves
 from quorisk.kernels.tracing.demand import leaf_names, width
 from quorisk.kernels.tracing.expressions import Graph, Node, bits, same, trailing_zeros
-from quorisk.kernels.tracing.folding import choose, condition, integer, make, negation, new_graph
+from quorisk.kernels.tracing.folding import as_integer, choose, condition, make, negation, new_graph
 from quorisk.kernels.tracing.general import CHOICE, PICKED, nested
 
 NARROWEST = 16
@@ -197,7 +197,7 @@ def strays(after: Sequence[Any], bounds: Bounds) -> Any:
     return astray
 
 
-def differing(after: Sequence[Any], followers: Sequence[Follower]) -> Any:
+def not_following(after: Sequence[Any], followers: Sequence[Follower]) -> Any:
     """Whether a leaf does not have the value that follows from its flag."""
     found: Any = False
     for leaf, flag, value in followers:
@@ -232,7 +232,7 @@ class _Tracer:
             return tuple(value if i in needed else 0 for i, value in enumerate(values))
 
         words = tuple(word._replace(after=word.after and kept(word.after)) for word in words)
-        astray = make("or", differing(initial, followers), strays(kept(initial), self.bounds))
+        astray = make("or", not_following(initial, followers), strays(kept(initial), self.bounds))
         initial = kept(initial)
         at_first = at_first._replace(unbounded=make("or", at_first.unbounded, astray))
         return TracedModel(kept(state), words, now, num_choices, initial, at_first, self.bounds, self.graph)
@@ -249,7 +249,7 @@ class _Tracer:
         choice: Any = 0
         if num_choices > 1:
             choice = self.graph.leaf(CHOICE, (1 << (num_choices - 1).bit_length()) - 1, hi=num_choices - 1)
-        return tuple(map(integer, leaves(self.model.initial(self.params, choice))))
+        return tuple(map(as_integer, leaves(self.model.initial(self.params, choice))))
 
     def _seen(self, state: Sequence[Any]) -> Seen:
         """Makes a `Seen` with the masks of all words: 0 for those that are never drawn."""
@@ -262,12 +262,12 @@ class _Tracer:
             if self.weights[len(masks)] and len(masks) not in self.bounds.enabled:
                 unbounded = make("or", unbounded, condition(mask))
             drawn = self.weights[len(masks)] and len(masks) in self.bounds.enabled
-            masks.append(integer(mask) if drawn else 0)
+            masks.append(as_integer(mask) if drawn else 0)
         broken = tuple(negation(condition(v.holds(whole, self.params))) for v in self.model.invariants)
-        return Seen(tuple(masks), unbounded, broken, integer(self.model.outcome(whole, self.params)))
+        return Seen(tuple(masks), unbounded, broken, as_integer(self.model.outcome(whole, self.params)))
 
     def _enabled(self, action: Action, whole: Any) -> tuple[Any, ...]:
-        return tuple(map(integer, action.enabled(whole, self.params)))
+        return tuple(map(as_integer, action.enabled(whole, self.params)))
 
     def _words(self, state: Sequence[Any], masks: Sequence[Any], places: Sequence[int]) -> tuple[Word, ...]:
         whole = nested(self.model.widths, iter(state))
@@ -279,7 +279,7 @@ class _Tracer:
             if i in self.bounds.taken:
                 group = first + self._bit(place, masks[i])
                 subset, after = self._taken(self.model.actions[number], whole, group, self.losses[loss])
-                doubt = differing(after, self.bounds.followers)
+                doubt = not_following(after, self.bounds.followers)
             fault = fault_bits(self.model)[number]
             share = self.bounds.shares[i] if self.bounds.shares else 1.0
             words.append(Word(i, number, fault, self.weights[i], masks[i], subset, loss, after, share, doubt))
@@ -299,12 +299,12 @@ class _Tracer:
         """Returns what the instance of a group that goes off may lose, and the leaves of the state after it."""
         instance = group
         if action.shared > 1:
-            instance = integer(rule.member(action, self._enabled(action, whole), group, self.picked))
-        subset = integer(action.sends(whole, self.params, instance))
+            instance = as_integer(rule.member(action, self._enabled(action, whole), group, self.picked))
+        subset = as_integer(action.sends(whole, self.params, instance))
         if bits(subset)[1] >> self.model.max_sends:
             raise ValueError(f"{action.name} may send more than {self.model.max_sends} messages")
         after = action.apply(whole, self.params, instance, make("deposit", losses, subset))
-        return subset, tuple(map(integer, leaves(after)))
+        return subset, tuple(map(as_integer, leaves(after)))
 
 
 def needed_leaves(now: Seen, words: Sequence[Word], and_others: Iterable[int] = ()) -> set[int]:

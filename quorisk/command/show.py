@@ -43,7 +43,9 @@ def print_estimate(result: Estimate, out: Console) -> None:
     rows = [(f"{name} *" if name in marked else name, risk) for name, risk in result.invariants.items()]
     table = make_table("broken", "in runs", "P", f"{numbers.percent(result.confidence)} interval")
     for name, risk in [("data loss: any *", result.data_loss), *rows]:
-        table.add_row(name, f"{risk.losses:,}", probability_text(risk), escape(numbers.span(risk.low, risk.high)))
+        table.add_row(
+            name, f"{risk.losses:,}", probability_text(risk), escape(numbers.in_brackets(risk.low, risk.high))
+        )
     out.print(table)
     if result.head:
         _head(result.method, result.head, out)
@@ -81,7 +83,7 @@ def print_estimate(result: Estimate, out: Console) -> None:
 
 def _amount(result: Estimate | ExactResult, out: Console) -> None:
     if result.amount and result.expected_records:
-        mean = f"{numbers.plain(result.amount.mean)} {numbers.span(*result.amount[1:3])}"
+        mean = f"{numbers.plain(result.amount.mean)} {numbers.in_brackets(*result.amount[1:3])}"
         counted = f"by a run that loses any (counted in {result.amount.runs})"
         expected = numbers.plain(result.expected_records)
         out.print(escape(f"records lost: {mean} {counted}; expected of a run: {expected}"), soft_wrap=True)
@@ -105,7 +107,7 @@ def _faults_met(result: Estimate, out: Console) -> None:
                 f"met {_kinds(each)}",
                 f"{each.losses:,}",
                 numbers.share(each.share),
-                escape(numbers.span(each.low, each.high, numbers.share)),
+                escape(numbers.in_brackets(each.low, each.high, numbers.share)),
             )
         out.print(table)
 

@@ -113,7 +113,7 @@ def _ratio(each: PairedComparison, never: bool, baseline_never: bool) -> str:
         return "0"
     most = math.inf if each.ratio_high is None else each.ratio_high
     value = f"{numbers.plain(each.ratio)} " if each.ratio else ""
-    return value + numbers.span(each.ratio_low, most)
+    return value + numbers.in_brackets(each.ratio_low, most)
 
 
 def _cells(each: PairedComparison, ratio: str) -> list[str]:
@@ -121,9 +121,9 @@ def _cells(each: PairedComparison, ratio: str) -> list[str]:
     bound, never a 0. Estimates have no p-value."""
     low, high = each.difference_low, each.difference_high
     differs = each.table.only_variant or each.table.only_baseline if each.paired else low > 0.0 or high < 0.0
-    difference = numbers.signed(each.difference) if differs else numbers.bound(max(high, -low), numbers.plain)
+    difference = numbers.with_sign(each.difference) if differs else numbers.bound(max(high, -low), numbers.plain)
     return [
-        escape(f"{difference} {numbers.span(low, high, numbers.signed)}"),
+        escape(f"{difference} {numbers.in_brackets(low, high, numbers.with_sign)}"),
         escape(ratio),
         "" if not each.paired else f"{each.p_adjusted:.2g}" if each.p_adjusted >= 1e-99 else "< 1e-99",
     ]

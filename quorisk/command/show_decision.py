@@ -121,7 +121,7 @@ def _columns(advice: Advice, losses: str, most: int) -> dict[str, list[str]]:
     columns: dict[str, list[str]] = {heading: [] for heading in ("", DESIGN, losses, *_PROMISED, MEETS, STUCK)}
     for design in (each for each in advice.designs if each.settings in shown):
         worst = design.worst
-        interval = "exact" if worst["low"] == worst["high"] else numbers.span(worst["low"], worst["high"])
+        interval = "exact" if worst["low"] == worst["high"] else numbers.in_brackets(worst["low"], worst["high"])
         cells = {
             "": f"{design.rank}.",
             DESIGN: design.settings,
@@ -213,8 +213,8 @@ def print_diff(found: Diff, invariant: str) -> None:
 def _changes(changes: Sequence[Change], physical: bool, out: Console) -> None:
     table = make_table("configuration", "before", "after", "difference", "")
     for each in changes[:MOST_LINES]:
-        span = numbers.span(each.difference_low, each.difference_high, numbers.signed)
-        difference = f"{numbers.signed(each.difference)} {span}"
+        span = numbers.in_brackets(each.difference_low, each.difference_high, numbers.with_sign)
+        difference = f"{numbers.with_sign(each.difference)} {span}"
         unit = {text.TIME_UNIT: "s"} if physical else {}
         settings = text.settings(each.settings | unit, each.settings) or "the one configuration"
         table.add_row(settings, _side(each.before), _side(each.after), escape(difference), each.verdict)

@@ -62,7 +62,7 @@ def _year(found: YearlyElasticities, out: Console) -> None:
 def _risk(found: Sensitivity) -> str:
     if found.high - found.low <= _SAME * found.p:
         return numbers.plain(found.p, 6)
-    return f"{numbers.plain(found.p)} {numbers.span(found.low, found.high)}"
+    return f"{numbers.plain(found.p)} {numbers.in_brackets(found.low, found.high)}"
 
 
 def _table(

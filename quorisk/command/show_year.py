@@ -18,7 +18,7 @@ from quorisk.say.quantities import YEAR_S, say_time
 def headline(p: YearFigure, incidents: YearFigure, out: Console) -> None:
     """Prints P(any loss in a year), its interval, how often that is, and the method."""
     between = f", once in {say_time(YEAR_S / incidents.value)}" if incidents.value else ""
-    ends = "" if p.low == p.high else f" {numbers.span(p.low, p.high)}"
+    ends = "" if p.low == p.high else f" {numbers.in_brackets(p.low, p.high)}"
     out.print(escape(f"P(any loss in a year) {_p(p)}{ends}{between}; {p.method}"), style="bold", soft_wrap=True)
 
 
@@ -40,7 +40,7 @@ def print_year(found: Whole, experiment: Experiment, out: Console) -> None:
     lost = found.entries
     what = "entries" if experiment.clusters else "objects, counted one by one"
     if lost.value:
-        ends = "" if lost.low == lost.high else f" {numbers.span(lost.low, lost.high)}"
+        ends = "" if lost.low == lost.high else f" {numbers.in_brackets(lost.low, lost.high)}"
         out.print(escape(f"Lost in a year, on average: {numbers.plain(lost.value)}{ends} {what}."), soft_wrap=True)
     if experiment.clusters and found.by_cause:
         causes(found.by_cause, out)
@@ -55,7 +55,7 @@ def print_year(found: Whole, experiment: Experiment, out: Console) -> None:
         objects = row["per_year"] * row["hits"]
         bound = numbers.bound(objects * row["high"], numbers.plain, math.inf)
         lost_here = numbers.plain(objects * row["p"]) if row["low"] or solved else bound
-        ends = "" if solved else f" {numbers.span(row['low'], row['high'])}"
+        ends = "" if solved else f" {numbers.in_brackets(row['low'], row['high'])}"
         happens = f"{row['per_year']:,.12g}", f"{row['hits']:,.12g}"
         time = say_time(row["writing_s_per_year"]) if "amount" in row else "not known" if row["high"] else "0"
         time += f": {numbers.plain(row['records_per_year'])} records" if "records_per_year" in row else ""
@@ -82,9 +82,9 @@ def variants(found: Mapping[str, Whole], out: Console) -> None:
     table = show.make_table("variant", "P(any loss) a year", "interval", "difference", "ratio", "lost a year")
     for label, each in found.items():
         p = each.p_any
-        ends = "exact" if p.low == p.high else numbers.span(p.low, p.high)
-        difference = numbers.span(p.low - baseline.high, p.high - baseline.low, numbers.signed)
-        difference = f"{numbers.signed(p.value - baseline.value)} {difference}"
+        ends = "exact" if p.low == p.high else numbers.in_brackets(p.low, p.high)
+        difference = numbers.in_brackets(p.low - baseline.high, p.high - baseline.low, numbers.with_sign)
+        difference = f"{numbers.with_sign(p.value - baseline.value)} {difference}"
         ratio = numbers.plain(p.value / baseline.value) if baseline.value else ""
         others = ("baseline", "") if p is baseline else (escape(difference), ratio)
         table.add_row(label, _p(p), escape(ends), *others, _p(each.entries))

@@ -12,7 +12,7 @@ from quorisk.sparkjobs.sweep import work_of
 from tests.support import SMALL_FILE
 
 RUNS = 300
-AUTO = registry.choose("auto").NAME
+AUTO = registry.engine_of("auto").NAME
 FILE = f"""{SMALL_FILE}[run]
 runs = {RUNS}
 seed = 5

@@ -11,7 +11,7 @@ from quorisk.analysis.estimate.method import judged
 from quorisk.analysis.experiment import config
 from quorisk.analysis.statistics.sequential import confidence_sequence, looks
 from quorisk.kernels.engines.job import Job
-from quorisk.kernels.engines.registry import choose
+from quorisk.kernels.engines.registry import engine_of
 from quorisk.kernels.engines.tally import named_tally
 from quorisk.sparkjobs.ledger import Ledger, PointEnd, RowCounts
 from quorisk.sparkjobs.plan import cost_s, leading_runs, plan
@@ -32,7 +32,7 @@ def experiment(*overrides):
 
 def compute(given, jobs):
     """(point, first run, counts) of each job."""
-    work, engine = work_of(given), choose("numba")
+    work, engine = work_of(given), engine_of("numba")
     for job, sums in zip(jobs, engine.simulate(given.model, work.points, jobs, work.run.seed), strict=True):
         tally = named_tally(given.model, sums.tolist())
         counts = judged(tally.outcomes, tally.broken, given.run)

@@ -75,7 +75,7 @@ def test_a_core_is_told_how_many_runs_of_a_point_are_left_for_it():
 
 
 def test_what_is_left_for_a_core_reaches_the_engine(monkeypatch, load):
-    told, numba = list[int](), registry.choose("numba")
+    told, numba = list[int](), registry.engine_of("numba")
 
     def simulate(*given):
         *others, later = given

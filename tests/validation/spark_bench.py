@@ -42,11 +42,11 @@ def _direct_s(runs: int) -> float:
 import time
 from pathlib import Path
 from quorisk.analysis.experiment import config
-from quorisk.kernels.engines.registry import choose
+from quorisk.kernels.engines.registry import engine_of
 from quorisk.kernels.engines.job import Job
 from quorisk.sparkjobs.sweep import work_of
 experiment = config.load(Path({str(DEMO)!r}))
-work, engine = work_of(experiment), choose("numba")
+work, engine = work_of(experiment), engine_of("numba")
 jobs = [Job(point, 0, {runs}) for point in range(len(experiment.points))]
 engine.simulate(experiment.model, work.points, [Job(0, 0, 1)], work.run.seed)
 start = time.perf_counter()

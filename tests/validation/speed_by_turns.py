@@ -17,7 +17,7 @@ from quorisk.analysis.experiment import config
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.points import pack
-from quorisk.kernels.engines.registry import choose
+from quorisk.kernels.engines.registry import engine_of
 from quorisk.kernels.engines.tally import STEPS
 from quorisk.kernels.protocols import registry
 
@@ -35,7 +35,7 @@ def experiment_of(given: str) -> Experiment:
 
 def main(protocols: list[str]) -> None:
     """Prints a line for each protocol."""
-    engine = choose("numba")
+    engine = engine_of("numba")
     experiments = {protocol: experiment_of(protocol) for protocol in protocols}
 
     def measured(protocol: str, num_runs: int) -> tuple[float, float, float]:

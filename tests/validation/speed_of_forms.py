@@ -11,7 +11,7 @@ import time
 
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.points import Point, pack
-from quorisk.kernels.engines.registry import choose
+from quorisk.kernels.engines.registry import engine_of
 from quorisk.kernels.engines.tally import STEPS
 from quorisk.kernels.model import Model
 from tests import two_phase
@@ -30,7 +30,7 @@ def measured(engine: str, model: Model, values: dict[str, int], num_runs: int) -
     rates = {action.name: 0.1 if action.name == "crash" else 1.0 for action in model.actions}
     points = pack(model, [Point(values, rates, 0.1, 10_000, float("inf"))])
     start = time.process_time()
-    tally = choose(engine).simulate(model, points, [Job(0, 0, num_runs)], 0, 1)[0]
+    tally = engine_of(engine).simulate(model, points, [Job(0, 0, num_runs)], 0, 1)[0]
     return float(tally[STEPS]) / (time.process_time() - start)
 
 

@@ -302,7 +302,7 @@ def test_a_ratio_with_a_proved_zero_says_which_of_the_two_it_is():
     seen = table_of(0, 3, 0, 97)
     [found] = paired.compare_pairs([PairTables(seen, seen, seen)], 0.95)
     said = [show_compare._ratio(found, never, baseline) for never in (False, True) for baseline in (False, True)]
-    assert said == [numbers.span(found.ratio_low, math.inf), "baseline never", "0", ""]
+    assert said == [numbers.in_brackets(found.ratio_low, math.inf), "baseline never", "0", ""]
 
 
 @pytest.mark.parametrize(

@@ -189,10 +189,10 @@ def test_after_two_heads_that_tell_no_more_than_counting_others_are_counted(monk
 
 def test_the_engine_is_told_of_all_that_are_estimated_before_it_runs_any(load, monkeypatch):
     """Of one at a time it would compile a kernel for each of the first ones."""
-    told, choose = [], registry.choose
+    told, engine_of = [], registry.engine_of
 
     def noting(name):
-        engine = choose(name)
+        engine = engine_of(name)
 
         def simulate(model, points, *given, **named):
             told.append(len(points.params))
@@ -200,7 +200,7 @@ def test_the_engine_is_told_of_all_that_are_estimated_before_it_runs_any(load, m
 
         return SimpleNamespace(NAME=engine.NAME, simulate=simulate)
 
-    monkeypatch.setattr(registry, "choose", noting)
+    monkeypatch.setattr(registry, "engine_of", noting)
     Weigher(1 << 10, 1).frame(load())
     assert told[0] == 4
     assert set(told[1:]) == {1}

@@ -177,7 +177,7 @@ def test_designs_are_told_as_they_are_known_and_left_by_what_is_interrupted(docu
     assert len(said) == 2
     for each in found if document is DOCUMENT else ():
         p = each.p_any
-        ends = "" if p.low == p.high else f" {numbers.span(p.low, p.high)}"
+        ends = "" if p.low == p.high else f" {numbers.in_brackets(p.low, p.high)}"
         assert f"{each.settings}: P(any loss in a year) {numbers.plain(p.value)}{ends}" in said
     if document is CLUSTERED:
         assert f"P(any loss in a year) {numbers.plain(found[0].p_any.value)}" in said[1]  # the worst faults are last

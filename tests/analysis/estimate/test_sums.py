@@ -11,7 +11,7 @@ from quorisk.analysis.experiment.config import build_experiment
 from quorisk.analysis.experiment.keys import MAX_STEPS
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.points import pack
-from quorisk.kernels.engines.registry import choose
+from quorisk.kernels.engines.registry import engine_of
 from quorisk.kernels.engines.tally import LOSS_TIME_HIGH, MOST_HIGH_TICKS, STEPS_SQUARED, num_columns
 from quorisk.kernels.protocols import registry
 from tests.support import point_of
@@ -51,7 +51,7 @@ def test_sums_beyond_64_bits_are_exact():
 
 def test_they_are_the_engines_own_where_it_does_not_matter():
     points = pack(MODEL, [point_of(MODEL)] * 2)
-    engine, told = choose("numba"), list[int]()
+    engine, told = engine_of("numba"), list[int]()
     [expected] = engine.simulate(MODEL, points, [Job(1, 5, 3000)], 7).tolist()
     assert run_sums(engine, MODEL, points, Job(1, 5, 3000), 7, 2, told.append) == expected
     assert sum(told) == 3000

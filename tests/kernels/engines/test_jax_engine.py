@@ -149,11 +149,11 @@ def test_a_few_long_runs_are_left_to_ever_smaller_batches(monkeypatch):
     monkeypatch.setattr(jax_engine, "_FEWEST_LANES", 16)
     narrowed: list[int] = []
 
-    def narrow(mesh, lanes):
+    def shrunk(mesh, lanes):
         narrowed.append(lanes)
-        return jax_batch.narrow(mesh, lanes)
+        return jax_batch.shrunk(mesh, lanes)
 
-    monkeypatch.setattr(jax_engine, "narrow", narrow)
+    monkeypatch.setattr(jax_engine, "shrunk", shrunk)
     given = [CRASHES[0], long]
     assert (by_jax(jobs, given=given) == by_numba(jobs, given=given)).all()
     assert narrowed[0] == jax_engine.num_lanes(TOPIC, jax_engine.devices()[0]) // 16

@@ -46,9 +46,9 @@ def machine(monkeypatch):
 def test_auto_is_lanes_whatever_gpus_there_are(machine):
     for platform in ("cpu", "gpu"):
         machine(has_gpu=True, has_cuda=True, platform=platform)
-        assert registry.choose("auto").NAME == "lanes"
-    assert registry.choose("jax").NAME == "jax"
-    assert registry.choose("numba").NAME == "numba"
+        assert registry.engine_of("auto").NAME == "lanes"
+    assert registry.engine_of("jax").NAME == "jax"
+    assert registry.engine_of("numba").NAME == "numba"
 
 
 @pytest.mark.parametrize(
@@ -62,14 +62,14 @@ def test_auto_is_lanes_whatever_gpus_there_are(machine):
 def test_jax_does_not_fall_back_to_the_cpu_in_silence(machine, monkeypatch, has_gpu, has_cuda, why):
     machine(has_gpu, has_cuda)
     with pytest.raises(EngineError, match=f"^{why}set JAX_PLATFORMS=cpu for JAX on the CPU, or run.engine = numba"):
-        registry.choose("jax")
+        registry.engine_of("jax")
     monkeypatch.setenv("JAX_PLATFORMS", "cpu")
-    assert registry.choose("jax").NAME == "jax"
+    assert registry.engine_of("jax").NAME == "jax"
 
 
 def test_jax_runs_on_the_cpu_where_there_is_nothing_else(machine):
     machine(has_gpu=False, has_cuda=False)
-    assert registry.choose("jax").NAME == "jax"
+    assert registry.engine_of("jax").NAME == "jax"
 
 
 def test_a_platform_that_jax_cannot_start_is_told_in_a_line(machine, monkeypatch):
@@ -81,7 +81,7 @@ def test_a_platform_that_jax_cannot_start_is_told_in_a_line(machine, monkeypatch
     with pytest.raises(
         EngineError, match=r"^JAX cannot start: Unable to initialize backend 'cuda': no driver; set JAX"
     ):
-        registry.choose("jax")
+        registry.engine_of("jax")
 
 
 @pytest.mark.parametrize("platform", ["nonsense", "cuda"])
@@ -103,7 +103,7 @@ def test_jax_is_not_imported_unless_it_is_asked_for():
     """In a process of its own; importing JAX takes as long as a small estimate."""
     code = (
         "import sys; from quorisk.kernels.engines import registry; "
-        "print(registry.choose('auto').NAME, 'jax' in sys.modules)"
+        "print(registry.engine_of('auto').NAME, 'jax' in sys.modules)"
     )
     environment = {name: value for name, value in os.environ.items() if name != "JAX_PLATFORMS"}
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))

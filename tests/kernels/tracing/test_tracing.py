@@ -24,9 +24,9 @@ from quorisk.kernels.tracing.trace import (
     Bounds,
     TracedModel,
     bit_leaf,
-    differing,
     losses_leaf,
     mask_leaf,
+    not_following,
     strays,
     trace,
     widest,
@@ -403,7 +403,7 @@ def test_leaves_that_follow_others_do_so_in_random_walks_and_one_that_does_not_i
     columns = np.array([leaves(after) for *_, after in steps], np.int64).T
     graph = new_graph(lanes=True)
     expressions = [graph.leaf(i, (1 << 62) - 1) for i in range(len(columns))]
-    outputs = [differing(expressions, [each]) for each in bounds.followers]
+    outputs = [not_following(expressions, [each]) for each in bounds.followers]
     for follower, output in zip(bounds.followers, outputs, strict=True):
         assert not evaluate([output], dict(enumerate(columns)))[0].any()
         changed = columns.copy()

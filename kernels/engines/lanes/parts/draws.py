@@ -28,7 +28,7 @@ _UNROLLED = 3
 """Bits of a mask that are passed over without a branch on the way to the one drawn."""
 
 
-class Draws(NamedTuple):
+class StepDraws(NamedTuple):
     """The draws of a step, or of one in each lane: 64-bit values of LLVM."""
 
     choose: Any
@@ -44,7 +44,7 @@ def source_of(builder: Any, seed: Any, run: Any, step: Any, loss: Any = None) ->
     return *(Value(builder, number) for number in numbers), np.uint64(0) if loss is None else Value(builder, loss)
 
 
-def draw(builder: Any, seed: Any, run: Any, step: Any, loss: Any, most_sent: int, max_sends: int) -> Draws:
+def draw(builder: Any, seed: Any, run: Any, step: Any, loss: Any, most_sent: int, max_sends: int) -> StepDraws:
     """The draws of a step, in lanes. `loss` is in units of 2**-63; None if there is none.
 
     Leaves the builder in another block: what block 0 leaves open is settled only where it does.
@@ -52,13 +52,13 @@ def draw(builder: Any, seed: Any, run: Any, step: Any, loss: Any, most_sent: int
     source = source_of(builder, seed, run, step, loss)
     choose, wait, fates = first_draws(source)
     if loss is None:
-        return Draws(choose.value, wait.value, None)
+        return StepDraws(choose.value, wait.value, None)
     is_open = any_lane(builder, (fates >> OPEN >= 1).value)
     settled = only_if(builder, is_open, "settle", fates.value, lambda: settled_fates(fates, source).value)
     all_fates = Value(builder, settled) & (1 << FIRST_MESSAGES) - 1
     if most_sent > FIRST_MESSAGES:
         all_fates = all_fates | later_fates(source, most_sent)
-    return Draws(choose.value, wait.value, (all_fates & (1 << max_sends) - 1).value)
+    return StepDraws(choose.value, wait.value, (all_fates & (1 << max_sends) - 1).value)
 
 
 def asks_beside(model: Model, word: Word) -> list[Any]:
