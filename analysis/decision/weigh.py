@@ -359,9 +359,9 @@ def _described(experiment: Experiment, found: Mapping[str, Mapping[str, Any]]) -
 
 
 def _scouts_first(experiment: Experiment, points: Sequence[GridPoint]) -> list[list[GridPoint]]:
-    """The smallest of each scenario, whose heads tell whether those of others are of use; then all others, the largest
-    first: none of these is left alone at the end. Those that make the same runs as one before come last: by then these
-    are known."""
+    """Three parts, one after another: the smallest of each scenario, whose heads tell whether those of others are of
+    use; others, the largest first, so that none of these is left alone at the end; those that make the same runs as one
+    before."""
     scouts, others, repeated = list[GridPoint](), list[GridPoint](), list[GridPoint]()
     known, num = set[tuple[bytes, ...]](), Counter[str | None]()
     for point in sorted(points, key=lambda point: sum(point.sizes(experiment.model))):
@@ -369,7 +369,7 @@ def _scouts_first(experiment: Experiment, points: Sequence[GridPoint]) -> list[l
         (repeated if runs in known else scouts if is_scout else others).append(point)
         num[point.scenario] += runs not in known
         known.add(runs)
-    return [scouts, others[::-1] + repeated]
+    return [scouts, others[::-1], repeated]
 
 
 def _telling_first(experiment: Experiment, points: Sequence[GridPoint]) -> list[list[GridPoint]]:
