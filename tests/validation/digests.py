@@ -56,7 +56,7 @@ def digest(value: object) -> str:
 def answers(tree: Path, protocol: str, folder: Path) -> dict[str, object]:
     """Returns the answers of all verbs by verb and key; of a verb that fails, its error."""
     path = folder / f"{protocol}.toml"
-    path.write_text(f'protocol = "{protocol}"\nrun = {{ runs = 20000 }}\n{MODELS[protocol]}\n')
+    path.write_text(f'protocol = "{protocol}"\nrun = {{ runs = 20000, max_steps = 1000 }}\n{MODELS[protocol]}\n')
     environment = os.environ | {"PYTHONPATH": str(tree)}
 
     def said(*arguments: str) -> str:
