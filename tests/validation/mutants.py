@@ -87,7 +87,6 @@ MUTANTS = (
            f"tests/{STATES}/test_laid_out.py"),
     Mutant(f"{STATES}/laid_out.py", '("shr", 64 - turn, mask & low)', '("shr", 63 - turn, mask & low)',
            f"tests/{STATES}/test_laid_out.py"),
-    Mutant(f"{STATES}/rows.py", "found[word] |= (rows", "found[word] = (rows", f"tests/{STATES}/test_search.py"),
     Mutant(f"{STATES}/expand.py", "odds.fates[number, members, popcount(subset)]", "odds.fates[number, members, members]",
            "tests/analysis/exact"),
     Mutant(f"{STATES}/expand.py", "low[place] <= cost[at] <=", "low[place] < cost[at] <=",
