@@ -16,8 +16,9 @@ from quorisk.analysis.decision.doubt import SURE, Doubt, doubt, of_draws
 from quorisk.analysis.decision.judging import MEETS
 from quorisk.analysis.decision.levers import picked, untold
 from quorisk.analysis.decision.pace import Pace
+from quorisk.analysis.decision.rows import REPLACED
 from quorisk.analysis.decision.scope import scope_of
-from quorisk.analysis.decision.weigh import REPLACED, Weigher
+from quorisk.analysis.decision.weigh import Weigher
 from quorisk.analysis.decision.whole import of_design
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.grid import by_design

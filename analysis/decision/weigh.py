@@ -18,25 +18,23 @@ from quorisk.analysis.cluster.joined import (
     with_p_any,
 )
 from quorisk.analysis.decision import frames
-from quorisk.analysis.decision.designs import EXACT
 from quorisk.analysis.decision.early import Early
 from quorisk.analysis.decision.pace import Pace
+from quorisk.analysis.decision.rows import REPLACED_ROW, estimated_row, is_counted, solved_row
 from quorisk.analysis.estimate import rare
 from quorisk.analysis.estimate.ahead import compiling_head
-from quorisk.analysis.estimate.estimate import Estimate, estimate
+from quorisk.analysis.estimate.estimate import estimate
 from quorisk.analysis.estimate.method import ENOUGH_LOSSES, FEW_RUNS, PILOT_RUNS, unknown_outcomes
 from quorisk.analysis.estimate.stopping import rule_of
-from quorisk.analysis.exact.exact import ExactResult, exact
+from quorisk.analysis.exact.exact import exact
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.grid import GridPoint, TooLarge, by_design
-from quorisk.analysis.results import heads
 from quorisk.analysis.statistics.yearly import confidence_of_each
 from quorisk.kernels.cores import side_by_side
 from quorisk.kernels.engines import registry
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.points import RateError, key, pack
 from quorisk.kernels.errors import ConfigError
-from quorisk.kernels.model import OUTCOMES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,12 +48,6 @@ PRECISION = 0.01
 """Relative precision of P(any loss) under other figures: a choice flips where designs differ by more."""
 _OF_SIZES = ["wants_losses_per_year", "wants_incident_entries_p99", "wants_write_minutes_lost_per_year"]
 """Targets for which all losses of a cluster have to be computed again."""
-REPLACED = "its cluster's"
-"""The method of a scenario that is not weighed, since its losses are among those of the design's cluster."""
-_REPLACED: dict[str, Any] = {
-    **dict.fromkeys((*OUTCOMES, "losses", "hidden", "steps", "messages", "p", "low", "high"), 0.0),
-    **{"runs": 1.0, "method": REPLACED, "sequential": False},
-}
 
 
 class OutOfTime(Exception):
@@ -169,7 +161,7 @@ class Weigher:
                     took(point, row)
                 self._learn()
             self._enough |= enough_of(experiment, found)
-            counted |= {point.design for part in batch for point in part if _is_counted(found[point.point_id])}
+            counted |= {point.design for part in batch for point in part if is_counted(found[point.point_id])}
         return found
 
     def _solve_clusters(self, experiment: Experiment, early: Early | None) -> None:
@@ -206,7 +198,7 @@ class Weigher:
             kept = is_replaced(other, point.scenario) or ("any_loss" in row and point.point_id == row["point_id"])
             if row["point_id"] in point_ids and not kept:
                 number += 1
-                enough, by_few = self._enough.get(row["point_id"], 0.0), _is_counted(row)
+                enough, by_few = self._enough.get(row["point_id"], 0.0), is_counted(row)
                 often = happening[point.point_id].objects if point.scenario is not None else 1.0
                 if is_alone and by_few and often:  # only the target decides
                     enough = max(enough, COARSE * target / len(point_ids) / often)
@@ -265,7 +257,7 @@ class Weigher:
             return None
         self._in_time()
         try:
-            self._solved[runs] = _solved(exact(alone, self._memory_bytes, data_loss_alone=True))
+            self._solved[runs] = solved_row(exact(alone, self._memory_bytes, data_loss_alone=True))
         except ConfigError:
             self._too_large.add(values)
             self._noted.append((self._not_fitting, point.scenario, size))
@@ -308,8 +300,8 @@ class Weigher:
         run, scenario, size = alone.run, alone.points[0].scenario, alone.points[0].sizes(alone.model)
         if run.method == "auto" and self._without_head.has(scenario, size):
             run = run._replace(method="count")
-        found = _estimated(estimate(alone._replace(run=run), self._threads, enough=enough), unknown_outcomes(run))
-        if run.method == "auto" and _is_counted(found) and found["losses"] < ENOUGH_LOSSES and not found["sequential"]:
+        found = estimated_row(estimate(alone._replace(run=run), self._threads, enough=enough), unknown_outcomes(run))
+        if run.method == "auto" and is_counted(found) and found["losses"] < ENOUGH_LOSSES and not found["sequential"]:
             self._noted.append((self._without_head, scenario, size))
         return found
 
@@ -320,11 +312,6 @@ class Weigher:
             if scenario in (None, name):
                 self._noted.remove(note)
                 which.add(name, size)
-
-
-def _is_counted(row: Mapping[str, Any]) -> bool:
-    """Whether a configuration's losses were counted among runs, without a head."""
-    return row["method"] != REPLACED and not row["method"].startswith(EXACT)
 
 
 def _compile_engine(experiment: Experiment, points: Sequence[GridPoint]) -> None:
@@ -354,7 +341,7 @@ def _described(experiment: Experiment, found: Mapping[str, Mapping[str, Any]]) -
     import pandas as pd
 
     together = max(len(experiment.scenarios), 1)
-    numbers = [{**found.get(point.point_id, _REPLACED), "together": together} for point in experiment.points]
+    numbers = [{**found.get(point.point_id, REPLACED_ROW), "together": together} for point in experiment.points]
     return frames.described(pd.concat([frames.parameters(experiment), pd.DataFrame(numbers)], axis=1), experiment)
 
 
@@ -380,32 +367,3 @@ def _telling_first(experiment: Experiment, points: Sequence[GridPoint]) -> list[
     often = events_by_point(experiment)
     first = {max(each, key=lambda point: often[point.point_id].objects).point_id for each in by_design(points).values()}
     return [[each for each in points if (each.point_id in first) == is_first] for is_first in (True, False)]
-
-
-def _solved(result: ExactResult) -> dict[str, Any]:
-    p = result.data_loss.p
-    outcomes = {name: result.outcomes.get(name, 0.0) for name in OUTCOMES}
-    steps = math.inf if result.expected_steps is None else result.expected_steps  # None: a run may go on for ever
-    counted = {"runs": 1.0, "losses": p, "hidden": 0, "steps": steps, "messages": 0}
-    return {**outcomes, **counted, "p": p, "low": p, "high": p, "method": EXACT, "sequential": False}
-
-
-def _estimated(result: Estimate, unknown: Collection[int]) -> dict[str, Any]:
-    risk = result.data_loss
-    hidden = sum(result.outcomes[OUTCOMES[outcome]] for outcome in unknown)
-    losses: float = risk.losses
-    beyond: dict[str, float] = {}
-    if head := result.head:  # as in a frame of a sweep: what is expected of these runs
-        losses = risk.p * result.runs if risk.low > 0.0 else 0
-        of_exits = (head.lost, head.beyond - head.left_out, head.runs, head.losses, 0)
-        beyond = dict(zip(heads.BEYOND, of_exits, strict=True))
-    counted = {"runs": result.runs, "losses": losses, "hidden": hidden, "steps": result.steps, "messages": 0}
-    interval = {"p": risk.p, "low": risk.low, "high": risk.high}
-    return {
-        **result.outcomes,
-        **counted,
-        **interval,
-        **beyond,
-        "method": result.method,
-        "sequential": result.stopped not in ("runs", "certain"),
-    }

@@ -8,7 +8,8 @@ from quorisk.analysis.cluster.figures import Cause, YearFigure
 from quorisk.analysis.cluster.joined import cluster_columns, is_replaced
 from quorisk.analysis.decision import years
 from quorisk.analysis.decision.designs import EXACT, Design, ranked_designs, runs_of_interval
-from quorisk.analysis.decision.weigh import REPLACED, Weigher
+from quorisk.analysis.decision.rows import REPLACED
+from quorisk.analysis.decision.weigh import Weigher
 from quorisk.analysis.estimate import amounts
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.grid import by_design, one_wanted

@@ -13,7 +13,8 @@ from quorisk.analysis.cluster.joined import enough_of, with_cluster, with_p_any,
 from quorisk.analysis.compare.compare import one_by_one
 from quorisk.analysis.decision import recommend
 from quorisk.analysis.decision.designs import ranked_designs as ranked
-from quorisk.analysis.decision.weigh import REPLACED, Weigher
+from quorisk.analysis.decision.rows import REPLACED
+from quorisk.analysis.decision.weigh import Weigher
 from quorisk.analysis.experiment import starters
 from quorisk.analysis.experiment.config import build_experiment
 from quorisk.analysis.experiment.placed import PLACEMENT
