@@ -83,7 +83,7 @@ def test_what_is_left_for_a_core_reaches_the_engine(monkeypatch, load):
         return numba.simulate(*others)
 
     engine = SimpleNamespace(NAME="numba", simulate=simulate)
-    monkeypatch.setattr("quorisk.sparkjobs.run.choose", lambda name: engine)
+    monkeypatch.setattr("quorisk.sparkjobs.run.engine_of", lambda name: engine)
     monkeypatch.setattr("quorisk.sparkjobs.run.compile_once", lambda *given: None)
     run_piece(work_of(load()), TaskPiece(Job(0, 0, 10), later=1234), 0)
     assert told == [1234]
