@@ -141,9 +141,10 @@ print(sys.modules["primary_backup"].__file__, quorisk.__file__, code_folder("pri
 
 FOLDERS = """
 from quorisk.kernels.compiled import bind, code_folder
+from quorisk.kernels.engines.lanes import build
 for protocol in ("primary_backup", "bookkeeper", ""):
     kept = bind(lambda: 0, "nothing", kept_for=protocol)
-    print(code_folder(protocol), kept.py_func.__code__.co_filename)
+    print(code_folder(protocol), build.folder(protocol), kept.py_func.__code__.co_filename)
 """
 
 

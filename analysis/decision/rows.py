@@ -44,6 +44,5 @@ def estimated_row(result: Estimate, unknown: Collection[int]) -> dict[str, Any]:
         of_exits = (head.lost, head.beyond - head.left_out, head.runs, head.losses, 0)
         beyond = dict(zip(heads.BEYOND, of_exits, strict=True))
     counted = {"runs": result.runs, "losses": losses, "hidden": hidden, "steps": result.steps, "messages": 0}
-    interval = {"p": risk.p, "low": risk.low, "high": risk.high}
     how = {"method": result.method, "sequential": result.stopped not in ("runs", "certain")}
-    return {**result.outcomes, **counted, **interval, **beyond, **how}
+    return {**result.outcomes, **counted, "p": risk.p, "low": risk.low, "high": risk.high, **beyond, **how}

@@ -137,9 +137,7 @@ def written(model: Model) -> Mapping[str, Program]:
         with keeping.locked(path):  # several threads and processes begin with it
             if (content := keeping.read(path)) is None:
                 found, packed = dict(_write(model)), io.BytesIO()
-                parts = {
-                    f"{name}.{part}": array for name, each in found.items() for part, array in each._asdict().items()
-                }
+                parts = {f"{name}.{part}": data for name, one in found.items() for part, data in one._asdict().items()}
                 np.savez(packed, **parts)
                 content = packed.getvalue()
                 with suppress(OSError):  # a disk that has no room is no reason to stop

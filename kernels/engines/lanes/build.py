@@ -143,6 +143,11 @@ def _emitted(of: Configuration, timed: bool, shape: Shape) -> Any:
         raise Unsupported(f"{of.model.name} cannot be compiled: {error}") from error
 
 
+def folder(protocol: str) -> Path:
+    """Returns the folder of all code of a protocol that was compiled from these sources; its path has their hash."""
+    return code_folder(protocol) / "lanes"
+
+
 def num_kept(model: Model) -> int:
     """Returns the number of configurations that have a kernel on disk which assumes nothing of runs."""
     there = _folder_of(model, assumes=False)
@@ -150,9 +155,7 @@ def num_kept(model: Model) -> int:
 
 
 def _folder_of(model: Model, assumes: bool) -> Path:
-    """Returns the folder of kernels that were compiled from these sources; its path has their hash."""
-    whole = code_folder(model.name) / "lanes"
-    return whole if assumes else whole / "first" / model.name
+    return folder(model.name) if assumes else folder(model.name) / "first" / model.name
 
 
 def _path(of: Configuration, timed: bool, shape: Shape) -> Path:
