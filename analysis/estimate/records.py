@@ -1,12 +1,12 @@
 """The runs of a configuration one by one, for users' own statistics."""
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from quorisk.analysis.estimate.estimate import only_point
 from quorisk.analysis.experiment.config import Experiment
+from quorisk.kernels.cores import side_by_side
 from quorisk.kernels.engines import registry
 from quorisk.kernels.engines.job import RECORD, Job
 from quorisk.kernels.engines.points import Point, pack
@@ -46,8 +46,7 @@ def rows_of_runs(experiment: Experiment, threads: int) -> "pd.DataFrame":
         raise ConfigError(f"{experiment.path}: run.runs = {run.runs:,}: at most {MOST_RUNS:,} for records of each run")
     points, engine, end = pack(model, [point]), registry.engine_of(run.engine), run.first_run + run.runs
     jobs = [Job(0, first, min(_TOGETHER, end - first)) for first in range(run.first_run, end, _TOGETHER)]
-    with ThreadPoolExecutor(threads) as pool:
-        rows = np.concatenate(list(pool.map(lambda job: engine.record(model, points, job, run.seed), jobs)))
+    rows = np.concatenate(list(side_by_side(lambda job: engine.record(model, points, job, run.seed), jobs, threads)))
     column = dict(zip(RECORD, rows.T, strict=True))
     time = np.array([ticks(*both) * TIME_TICK for both in zip(column["time_high"], column["time_low"], strict=True)])
     return pd.DataFrame(

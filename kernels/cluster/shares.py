@@ -7,7 +7,6 @@ Some ticks that are too old to matter now are drawn as well: whether an incident
 them.
 """
 
-from concurrent.futures import ThreadPoolExecutor
 from math import isnan
 from typing import NamedTuple
 
@@ -23,6 +22,7 @@ from quorisk.kernels.cluster.setting import Cluster, units
 from quorisk.kernels.cluster.sizes import IN_ENTRIES, IN_LEDGERS, Sizes, bin_of, draw_size, no_sizes
 from quorisk.kernels.cluster.strata import Row, Strata
 from quorisk.kernels.cluster.ticks import Past, Tick
+from quorisk.kernels.cores import side_by_side
 from quorisk.kernels.ops import jitable_apart
 from quorisk.kernels.progress import Progress
 
@@ -125,13 +125,12 @@ def draw_shares(
         )
         return num, *parts
 
-    with ThreadPoolExecutor(threads) as pool:
-        for num, its_sums, its_causes, its_sizes in pool.map(run, range(0, draws, CHUNK)):
-            sums += its_sums
-            by_cause += its_causes
-            sizes.add(its_sizes)
-            if progress:
-                progress(num)
+    for num, its_sums, its_causes, its_sizes in side_by_side(run, range(0, draws, CHUNK), threads):
+        sums += its_sums
+        by_cause += its_causes
+        sizes.add(its_sizes)
+        if progress:
+            progress(num)
     return Shares(draws, whole, sums, by_cause, 1.0 if queue else min(1.0, late), sizes)
 
 

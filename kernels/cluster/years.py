@@ -6,7 +6,6 @@ matter which years are added up where.
 """
 
 import math
-from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +17,7 @@ from quorisk.kernels.cluster.placement import law_of
 from quorisk.kernels.cluster.setting import NODE, RACK, Cluster, units
 from quorisk.kernels.cluster.sizes import BINS, IN_ENTRIES, IN_LEDGERS, bin_of, draw_size
 from quorisk.kernels.cluster.ticks import p_lost
+from quorisk.kernels.cores import side_by_side
 from quorisk.kernels.errors import RunError
 from quorisk.kernels.ops import jitable_apart
 from quorisk.kernels.progress import Progress
@@ -135,11 +135,10 @@ def draw_years(
         return YearTally(num, tuple((int(high) << 30) + int(low) for high, low in sums), weight, largest)
 
     total = no_years(cluster)
-    with ThreadPoolExecutor(threads) as pool:
-        for part in pool.map(run, range(first_year, last, _CHUNK)):
-            total = total.plus(part)
-            if progress:
-                progress(part.years)
+    for part in side_by_side(run, range(first_year, last, _CHUNK), threads):
+        total = total.plus(part)
+        if progress:
+            progress(part.years)
     return total
 
 
