@@ -61,11 +61,10 @@ class Packed:
         return type(self)(*words)
 
     def _word(self, number):
-        words = self.words
         if not isinstance(number, Traced):
-            return words[number]
-        found = words[0]
-        for i, word in enumerate(words[1:], 1):
+            return tuple.__getitem__(self, number)
+        found = self.words[0]
+        for i, word in enumerate(self.words[1:], 1):
             found = where(number == i, word, found)
         return found
 

@@ -34,11 +34,12 @@ def pairs_of(bag, kind, holds):
     """Pairs of servers, a mask (see `is_pair`), with a message in the bag, taken or not, that `holds`."""
     found = 0
     for slot in bag.numbers:
-        found |= only_if(slot != 0, _pair_of, message(kind, slot), holds)
+        found |= only_if(slot != 0, _pair_of, kind, slot, holds)
     return found
 
 
-def _pair_of(sent, holds):
+def _pair_of(kind, slot, holds):
+    sent = message(kind, slot)
     return where(holds(sent), 1 << (sent.source << 3 | sent.dest), 0)
 
 
