@@ -76,8 +76,8 @@ def print_estimate(result: Estimate, out: Console) -> None:
             f"in {result.seconds:.3g} s on {result.threads} threads; compiled or loaded in {result.compile_s:.3g} s",
             soft_wrap=True,
         )
-    if result.outcomes["unfinished"]:
-        warn(out, f"{result.outcomes['unfinished']:,} unfinished runs (raise run.max_steps): upper bounds count them.")
+    if unfinished := result.outcomes["unfinished"]:
+        warn(out, f"{unfinished:,} unfinished runs: upper bounds count them (raise run.max_steps or set run.lifetime)")
     out.print(" ".join(["* data loss.", *assumption_sentences(result.assumptions)]), style="dim", soft_wrap=True)
 
 
