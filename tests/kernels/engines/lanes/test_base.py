@@ -99,6 +99,20 @@ def test_a_first_kernel_that_differs_is_told_of_and_never_used(monkeypatch):
     assert np.array_equal(found.tally_of_runs(7, range(RUNS))[0], expected)
 
 
+@pytest.mark.parametrize(("seconds", "num"), [(-1.0, 1), (1000.0, 16)])
+def test_a_first_kernel_is_compared_for_as_long_as_that_takes_little_time(monkeypatch, seconds, num):
+    compared, tally_of_runs = [], rerun.tally_of_runs
+
+    def told(*given, **named):
+        compared.append(given[4].tolist())
+        return tally_of_runs(*given, **named)
+
+    monkeypatch.setattr(rerun, "tally_of_runs", told)
+    monkeypatch.setattr(base, "_COMPARING_S", seconds)
+    assert begun(*losing()).kernel is not None
+    assert compared == [[run] for run in range(num)]
+
+
 def test_the_generic_engine_is_compiled_where_many_configurations_are_asked_about():
     """In one call, or one after another; what there is of the first ones serves on."""
     model, point = losing()
