@@ -195,8 +195,8 @@ OUTAGES = {"cluster_loses_power": 0.4, "rack_loses_power": 1.7, "client_closes_l
     ("sizes", "faults"),
     [
         ((2, 1, 2, 1, 1, 1), {"max_outages": 2, "writer_crash": True}),
-        ((2, 2, 1, 1, 1, 1), {"max_outages": 1}),
         ((4, 1, 2, 2, 1, 1), {"max_outages": 1, "ensemble_size": 3, "auto_recovery": True, "replacement": True}),
+        ((2, 2, 1, 1, 1, 1), {"max_outages": 1}),
         ((3, 1, 2, 2, 1, 1), {"max_rack_outages": 2, "racks": 2, "auto_recovery": True, "replacement": True}),
         (
             (2, 1, 2, 2, 1, 1),

@@ -21,7 +21,7 @@ from tests.support import EACH_PROTOCOL, ROOT, params_of, random_walks
 
 DATA = ROOT / "tests" / "data"
 GALLERY = ROOT / "docs" / "gallery"
-STEPS = 1200
+STEPS = 700
 """Of the random runs of one configuration at most."""
 SVG = "{http://www.w3.org/2000/svg}"
 
