@@ -24,7 +24,7 @@ from quorisk.analysis.decision.rows import REPLACED_ROW, estimated_row, is_count
 from quorisk.analysis.estimate import rare
 from quorisk.analysis.estimate.ahead import compiling_head
 from quorisk.analysis.estimate.estimate import estimate
-from quorisk.analysis.estimate.method import ENOUGH_LOSSES, FEW_RUNS, PILOT_RUNS, unknown_outcomes
+from quorisk.analysis.estimate.method import ENOUGH_LOSSES, FEW_RUNS, PILOT_RUNS, pilot_runs, unknown_outcomes
 from quorisk.analysis.estimate.stopping import rule_of
 from quorisk.analysis.exact.exact import exact
 from quorisk.analysis.experiment.config import Experiment
@@ -278,9 +278,10 @@ class Weigher:
             if found["high"] - found["low"] <= enough:
                 return found
             if found["losses"] >= ENOUGH_LOSSES:  # losses are not rare, and counting them is best
-                if few == run.runs and rule_of(run) is None:
-                    return found
                 tries = []
+            is_best = not tries or not (alone.clusters or pilot_runs(alone.points[0].point, run))
+            if is_best and few == run.runs and rule_of(run) is None:
+                return found
         runs, applies = alone.run.runs, rare.applies(alone.points[0].point, alone.run)
         for method, few in tries:
             if enough and runs > few and (applies or method == "auto"):

@@ -14,6 +14,7 @@ from quorisk.analysis.decision.levers import Lever, is_off, levers, picked, scal
 from quorisk.analysis.decision.recommend import advise, as_json
 from quorisk.analysis.decision.weigh import Weigher
 from quorisk.analysis.estimate.estimate import estimate
+from quorisk.analysis.estimate.method import ENOUGH_LOSSES
 from quorisk.analysis.exact.exact import exact
 from quorisk.analysis.experiment import config, units
 from quorisk.analysis.statistics import sequential
@@ -140,6 +141,20 @@ def test_where_a_design_is_counted_anyway_few_runs_answer_for_its_other_scenario
         assert (row["low"], row["high"]) == pytest.approx((low, high))
     solved = Weigher(1 << 10, 1).frame(load(1000.0, "run.runs=50000"))
     assert all("head" in method or method == "exact" for method in solved["method"][:2])
+
+
+def test_runs_that_leave_much_open_are_not_made_again(load, monkeypatch):
+    """There are too few of them for a pilot, and so for a head that would know more."""
+    made = []
+
+    def estimated(alone, *given, **named):
+        made.append((alone.points[0].scenario, alone.points[0].design))
+        return estimate(alone, *given, **named)
+
+    monkeypatch.setattr(weigh, "estimate", estimated)
+    rows = Weigher(1 << 10, 1).frame(load(1000.0, "faults.message_loss=0.002"))
+    assert (rows["losses"] < ENOUGH_LOSSES).all()
+    assert len(set(made)) == len(made) == 4
 
 
 def test_designs_that_make_the_same_runs_are_estimated_once(monkeypatch):
