@@ -188,3 +188,12 @@ def test_the_notebook_of_the_documentation_runs_and_shows_what_it_shows():
     NotebookClient(again, timeout=300, resources={"metadata": {"path": str(ROOT)}}).execute()
     assert numbers(again) == numbers(kept)
     assert all(cell.get("execution_count") for cell in kept.cells if cell.cell_type == "code")
+
+
+@pytest.mark.parametrize("module", ["quorisk.command.show_year", "quorisk.analysis.decision.recommend"])
+def test_what_takes_long_to_load_waits_until_it_is_needed(module):
+    program = f"import sys, {module}; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert not {"scipy.stats", "scipy.optimize", "scipy.integrate", "matplotlib", "jax", "pyspark"} & {
+        *done.stdout.split()
+    }

@@ -8,7 +8,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import binom, nbinom
+import scipy
 
 from quorisk.analysis.cluster.figures import Cause, Losses, YearFigure
 from quorisk.analysis.cluster.sizes import at_least, of_both
@@ -54,10 +54,12 @@ class Tails(NamedTuple):
 
     def sizes(self) -> Sizes:
         """Sizes of an incident in entries and in ledgers, with a total weight of 1."""
-        laws = {IN_ENTRIES: nbinom(self.ledgers, 1.0 - self.part), IN_LEDGERS: binom(round(self.ledgers), self.part)}
         levels = self.p_none + (1.0 - self.p_none) * (np.arange(_PARTS) + 0.5) / _PARTS
         found = no_sizes()
-        for what, law in laws.items():
+        for what, law in (
+            (IN_ENTRIES, scipy.stats.nbinom(self.ledgers, 1.0 - self.part)),
+            (IN_LEDGERS, scipy.stats.binom(round(self.ledgers), self.part)),
+        ):
             _add(found, what, np.maximum(law.ppf(levels), 1.0), np.full(_PARTS, 1.0 / _PARTS))
         return found
 

@@ -25,11 +25,6 @@ from scipy.special import betaincinv
 EXACT, BY_RANKS = "exact", "order statistics"
 LEVELS = (0.5, 0.99, 0.999)
 """The quantiles of a design's latency: p50, p99 and p99.9."""
-LEFT_OUT = (
-    "Round trips are independent of each other: whatever slows all copies down at once, such as a switch or the "
-    "writer's garbage collection, is not included.",
-    "All copies are up: the time that a write waits for a dead copy is not included.",
-)
 _PANELS, _NODES = 13, 20
 """Numbers of panels of the Gauss-Legendre integration, each a quarter of the next towards either end, and of nodes."""
 

@@ -1,11 +1,16 @@
 """Scope of an experiment's numbers: the subject and the limits that a report states beside them."""
 
-from quorisk.analysis.decision.latency import LEFT_OUT
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.placed import Placed
 from quorisk.analysis.experiment.scenarios import Scenario
 from quorisk.kernels.protocols import registry
 from quorisk.say.scope import ScenarioWords, Scope
+
+_LEFT_OUT_OF_LATENCY = (
+    "Round trips are independent of each other: whatever slows all copies down at once, such as a switch or the "
+    "writer's garbage collection, is not included.",
+    "All copies are up: the time that a write waits for a dead copy is not included.",
+)
 
 
 def scope_of(experiment: Experiment) -> Scope:
@@ -14,7 +19,7 @@ def scope_of(experiment: Experiment) -> Scope:
     return Scope(
         limits=experiment.model.limits,
         scenarios=tuple(_told(name, each, some) for name, each in experiment.scenarios.items()),
-        latency=(f"Write latency is computed from {latency.source}.", *LEFT_OUT) if latency else (),
+        latency=(f"Write latency is computed from {latency.source}.", *_LEFT_OUT_OF_LATENCY) if latency else (),
         settings=tuple(
             (each.names.replace("`", ""), each.key.replace("`", ""), each.note.replace("`", ""))
             for each in registry.settings(experiment.protocol)

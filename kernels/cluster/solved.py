@@ -6,7 +6,7 @@ from itertools import combinations, islice, pairwise
 from math import comb, factorial, nan, perm, prod
 
 import numpy as np
-from scipy.integrate import quad
+import scipy
 
 from quorisk.kernels.cluster import placement
 from quorisk.kernels.cluster.bounds import INCIDENTS
@@ -143,7 +143,7 @@ class Solver:
                 missing = 1.0 - (age - begun) / cluster.repair_time
                 return before * age ** (before - 1) / span**before * self._lost(share * missing)
 
-            value += float(quad(weighted, begun, window, limit=400, epsabs=0.0, epsrel=1e-11)[0])
+            value += float(scipy.integrate.quad(weighted, begun, window, limit=400, epsabs=0.0, epsrel=1e-11)[0])
         return value
 
     def _lost(self, share: float) -> float:
@@ -168,7 +168,7 @@ class Solver:
             return self._lost(share * float(np.exp(-t))) * t ** (m - 1) * float(np.exp(-t)) / factorial(m - 1)
 
         points = [point for point in (bend, bend + 5.0, 5.0) if 0.0 < point < most]
-        return float(quad(weighted, 0.0, most, points=points, limit=400, epsabs=0.0, epsrel=1e-11)[0])
+        return float(scipy.integrate.quad(weighted, 0.0, most, points=points, limit=400, epsabs=0.0, epsrel=1e-11)[0])
 
 
 def _spread(lost: int, sizes: list[tuple[int, int]]) -> Iterator[tuple[tuple[int, ...], ...]]:

@@ -17,7 +17,7 @@ from functools import cache
 from math import comb, exp, expm1, factorial, isnan, prod
 from typing import NamedTuple
 
-from scipy.optimize import brentq
+import scipy
 
 from quorisk.kernels.cluster.bounds import ShareBounds, moments_of
 from quorisk.kernels.cluster.setting import Cluster
@@ -112,7 +112,7 @@ def _still_waits(cluster: Cluster, past: Sequence[Past]) -> float:
         lower /= 2.0
     if growth(lower) >= 0.0:
         return 1.0
-    a = float(brentq(growth, lower, upper))
+    a = float(scipy.optimize.brentq(growth, lower, upper))
     return exp(-a * (cluster.span(1) - cluster.window(1)))
 
 

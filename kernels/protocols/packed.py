@@ -11,6 +11,7 @@ A field is read by index, `state.match[leader, follower]`, whether the index is 
 
 from collections import namedtuple
 from functools import cache
+from itertools import product
 from math import prod
 from typing import Annotated, Any
 
@@ -47,11 +48,7 @@ class Packed:
     @property
     def numbers(self):
         """All numbers, in order of their indices."""
-        return (
-            [self[place] for place in range(prod(self.shape))]
-            if len(self.shape) == 1
-            else [self[i, j] for i in range(self.shape[0]) for j in range(self.shape[1])]
-        )
+        return [self[index if len(index) > 1 else index[0]] for index in product(*map(range, self.shape))]
 
     def of(self, numbers):
         """A field like this one with these numbers, in order of their indices."""

@@ -75,9 +75,8 @@ def recommend_verb(
     from quorisk.analysis import explore
     from quorisk.analysis.decision import recommend
     from quorisk.analysis.decision.weigh import Weigher
-    from quorisk.command import bars, show_comment, show_decision
+    from quorisk.command import bars, show_decision
     from quorisk.kernels.cores import num_cores
-    from quorisk.plots.comment import Judged
 
     memory_bytes = explore.parse_memory(memory)
     with bars.status_with_designs() as (tell, known):
@@ -95,6 +94,9 @@ def recommend_verb(
         more += ["--break-even-s", f"{max(10 * within_s, recommend.ALL_WITHIN_S):g}"]
     reply(as_json, recommend.as_json(advice), lambda: show_decision.print_advice(advice, experiment, more, details))
     if markdown:
+        from quorisk.command import show_comment  # which loads Matplotlib
+        from quorisk.plots.comment import Judged
+
         sweep = Judged(advice.designs, advice.target)
         show_comment.write_comment(markdown, sweep, [*advice.words.flips, *advice.words.sentences])
     if fail_on_target and not advice.choice:
