@@ -138,7 +138,7 @@ def name_lines(axes: Axes, ends: Sequence[tuple[float, float, str, str]], size: 
         axes.annotate(
             name, (end_x, end_y), (1.03, (y + over - low) / (high - low)), textcoords="axes fraction", size=size,
             va="center", color=colour, annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.5, "alpha": 0.6, "shrinkB": 2},
+            arrowprops={"arrowstyle": "-", "relpos": (0, 0.5), "color": colour, "lw": 0.5, "alpha": 0.6, "shrinkB": 2},
         )  # fmt: skip
 
 

@@ -3,6 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib import pyplot
+from matplotlib.text import Text
 
 from quorisk.analysis.decision import years
 from quorisk.analysis.decision.advice import recommend
@@ -196,3 +198,17 @@ def test_with_scenarios_figures_are_of_losses_a_year():
     assert "4.03" in cells
     assert "at most 1" not in cells
     assert all_axes(loss_figure(whole))[0].get_xlabel() == "losses a year"
+
+
+def test_lines_to_names_end_where_the_names_begin():
+    """Also those of points near the names, which lie one above the other."""
+    figure, axes = pyplot.subplots()
+    axes.set(yscale="log", xlim=(0.0, 1.0), ylim=(1e-6, 1.0))
+    canvas.name_lines(axes, [(x, 1e-3, f"{x}, 18.3 TiB", "black") for x in (0.1, 0.97, 0.98, 0.99)])
+    figure.canvas.draw()
+    names = [each for each in axes.texts if each.arrow_patch]
+    assert len(names) == 4
+    for name in names:
+        line = name.arrow_patch.get_transform().transform_path(name.arrow_patch.get_path())
+        assert line.get_extents().x1 <= Text.get_window_extent(name).x0
+    pyplot.close(figure)
