@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib import pyplot
-from matplotlib.text import Text
+from matplotlib.text import Annotation, Text
 
 from quorisk.analysis.decision import years
 from quorisk.analysis.decision.advice import recommend
@@ -206,9 +206,10 @@ def test_lines_to_names_end_where_the_names_begin():
     axes.set(yscale="log", xlim=(0.0, 1.0), ylim=(1e-6, 1.0))
     canvas.name_lines(axes, [(x, 1e-3, f"{x}, 18.3 TiB", "black") for x in (0.1, 0.97, 0.98, 0.99)])
     figure.canvas.draw()
-    names = [each for each in axes.texts if each.arrow_patch]
-    assert len(names) == 4
-    for name in names:
-        line = name.arrow_patch.get_transform().transform_path(name.arrow_patch.get_path())
-        assert line.get_extents().x1 <= Text.get_window_extent(name).x0
+    lines = [(each, each.arrow_patch) for each in axes.texts if isinstance(each, Annotation)]
+    assert len(lines) == 4
+    for name, line in lines:
+        assert line
+        drawn = line.get_transform().transform_path(line.get_path())
+        assert drawn.get_extents().x1 <= Text.get_window_extent(name).x0
     pyplot.close(figure)
