@@ -16,6 +16,6 @@ def num_cores() -> int:
 
 def side_by_side(function: Callable[[Given], Found], items: Iterable[Given], threads: int) -> Iterator[Found]:
     """Yields what a function returns for each item, in their order, computed on `threads` threads. An exception is
-    raised when its item's turn comes. One thread is this one."""
+    raised when its item's turn comes. With one, that is the caller's."""
     with ThreadPoolExecutor(threads) as pool:  # it starts no thread before it has work
         yield from (pool.map if threads > 1 else map)(function, items)

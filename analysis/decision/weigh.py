@@ -267,7 +267,7 @@ class Weigher:
     def _closely(self, alone: Experiment, enough: float, by_few: bool) -> dict[str, Any]:
         """An estimate: first by what takes little time, if some width is enough. Few runs take least, but where all
         else of a design is solved, a head is worth more: it answers for other rates as well."""
-        tries = [("head", FEW_RUNS), ("auto", PILOT_RUNS)]
+        tries, made = [("head", FEW_RUNS), ("auto", PILOT_RUNS)], None
         if enough and by_few:
             run = alone.run._replace(confidence=1.0 - (1.0 - alone.run.confidence) / 2)  # either interval may fail
             alone = alone._replace(run=run)
@@ -277,11 +277,12 @@ class Weigher:
             found = self._estimate(alone._replace(run=counted), enough)
             if found["high"] - found["low"] <= enough:
                 return found
-            if found["losses"] >= ENOUGH_LOSSES:  # losses are not rare, and counting them is best
+            if few == run.runs and rule_of(run) is None:  # all runs were made
+                if found["losses"] >= ENOUGH_LOSSES:  # losses are not rare, and counting them is best
+                    return found
+                made = None if alone.clusters or pilot_runs(alone.points[0].point, run) else found
+            if found["losses"] >= ENOUGH_LOSSES:
                 tries = []
-            is_best = not tries or not (alone.clusters or pilot_runs(alone.points[0].point, run))
-            if is_best and few == run.runs and rule_of(run) is None:
-                return found
         runs, applies = alone.run.runs, rare.applies(alone.points[0].point, alone.run)
         for method, few in tries:
             if enough and runs > few and (applies or method == "auto"):
@@ -289,7 +290,7 @@ class Weigher:
                     found = self._estimate(alone._replace(run=alone.run._replace(method=method, runs=few)), enough)
                     if found["high"] - found["low"] <= enough:
                         return found
-        if 0.0 < enough < 1.0 and (known := self._exactly(alone)):
+        if 0.0 < enough < 1.0 and (known := self._exactly(alone) or made):
             return known
         if enough and not alone.clusters and rule_of(alone.run) is None:
             alone = alone._replace(run=alone.run._replace(precision=enough / 2))

@@ -151,9 +151,8 @@ def _counterexample(model: Model, grid_point: GridPoint, path: paths.Path, place
 def requested_trace(
     experiment: Experiment, invariant: str, run: str | None, saved: Path | None, memory_bytes: int, tell: Tell | None
 ) -> FoundTrace:
-    """Returns a counterexample to an invariant of an experiment's one point, or, with DATA_LOSS as its name, to any
-    whose breach is data loss; or instead the trace of a `run`, given as SEED:INDEX, or the one `saved` in a file.
-    `tell` is called with what is being done. Raises ConfigError."""
+    """Returns a counterexample to an invariant (DATA_LOSS: to any whose breach is data loss) of an experiment's one
+    point, or the trace of a `run`, given as SEED:INDEX, or the one `saved` in a file. Raises ConfigError."""
     model, grid_point = experiment.model, only_point(experiment)
     wanted = wanted_invariants(model, invariant)
     if run is not None:

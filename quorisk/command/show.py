@@ -77,7 +77,7 @@ def print_estimate(result: Estimate, out: Console) -> None:
             soft_wrap=True,
         )
     if unfinished := result.outcomes["unfinished"]:
-        warn(out, f"{unfinished:,} unfinished runs: upper bounds count them (raise run.max_steps or set run.lifetime)")
+        warn(out, f"{unfinished:,} unfinished runs count in upper bounds: raise run.max_steps or set run.lifetime.")
     out.print(" ".join(["* data loss.", *assumption_sentences(result.assumptions)]), style="dim", soft_wrap=True)
 
 

@@ -210,6 +210,6 @@ def test_lines_to_names_end_where_the_names_begin():
     assert len(lines) == 4
     for name, line in lines:
         assert line
-        drawn = line.get_transform().transform_path(line.get_path())
-        assert drawn.get_extents().x1 <= Text.get_window_extent(name).x0
+        path = line.get_transform().transform_path(line.get_path())
+        assert path.get_extents().x1 <= Text.get_window_extent(name).x0
     pyplot.close(figure)

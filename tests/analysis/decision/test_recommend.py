@@ -14,7 +14,7 @@ from quorisk.analysis.decision.levers import Lever, is_off, levers, picked, scal
 from quorisk.analysis.decision.recommend import advise, as_json
 from quorisk.analysis.decision.weigh import Weigher
 from quorisk.analysis.estimate.estimate import estimate
-from quorisk.analysis.estimate.method import ENOUGH_LOSSES
+from quorisk.analysis.estimate.method import ENOUGH_LOSSES, FEW_RUNS
 from quorisk.analysis.exact.exact import exact
 from quorisk.analysis.experiment import config, units
 from quorisk.analysis.statistics import sequential
@@ -143,18 +143,22 @@ def test_where_a_design_is_counted_anyway_few_runs_answer_for_its_other_scenario
     assert all("head" in method or method == "exact" for method in solved["method"][:2])
 
 
-def test_runs_that_leave_much_open_are_not_made_again(load, monkeypatch):
-    """There are too few of them for a pilot, and so for a head that would know more."""
+@pytest.mark.parametrize(("runs", "methods"), [(2000, {"auto", "count"}), (FEW_RUNS + 1, {"auto", "count", "head"})])
+def test_runs_that_leave_much_open_are_not_made_again(load, monkeypatch, runs, methods):
+    """Where there are too few of them for a pilot. A head is asked first if it takes fewer."""
     made = []
 
     def estimated(alone, *given, **named):
-        made.append((alone.points[0].scenario, alone.points[0].design))
+        made.append((alone.points[0].scenario, alone.points[0].design, alone.run.method))
         return estimate(alone, *given, **named)
 
     monkeypatch.setattr(weigh, "estimate", estimated)
-    rows = Weigher(1 << 10, 1).frame(load(1000.0, "faults.message_loss=0.002"))
+    rows = Weigher(1 << 10, 1).frame(
+        load(1000.0, f"run.runs={runs}", "scenarios.failover.rates.client_starts_recovery=0.3")
+    )
     assert (rows["losses"] < ENOUGH_LOSSES).all()
-    assert len(set(made)) == len(made) == 4
+    assert {method for *_, method in made} == methods
+    assert len({each[:2] for each in made}) == len([each for each in made if each[2] != "head"]) == 4
 
 
 def test_designs_that_make_the_same_runs_are_estimated_once(monkeypatch):

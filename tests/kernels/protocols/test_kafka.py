@@ -309,5 +309,5 @@ def test_the_variants_file_compares_all_five():
     lost: dict[str, int] = defaultdict(int)
     for grid_point in experiment.points:
         if grid_point.varied["rates.controller_shrink_isr"] == 0.03:
-            lost[grid_point.varied["variant.truncation"]] += run(MODEL, grid_point.point, 10_000).outcomes["lost"]
+            lost[grid_point.varied["variant.truncation"]] += run(MODEL, grid_point.point, 20_000).outcomes["lost"]
     assert lost["high_watermark"] > 20 * lost["kip101"] > 20 * lost["kip320"] == 0
