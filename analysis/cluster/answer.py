@@ -256,7 +256,9 @@ def _assumptions(cluster: Cluster, unflushed: float) -> Iterator[str]:
     yield "Copies on a lost node are made again elsewhere, each ledger's at a time of its own"
     if not cluster.repair_queue:
         yield "Repairs of one loss do not slow those of another"
-    if not cluster.is_ageing:
+    if cluster.is_ageing:
+        yield "P(any loss in ten years) is that of independent years; with nodes that age, only its interval holds"
+    else:
         yield "Nodes are lost at a constant rate, whatever their age"
     yield "Nodes that one event may take are lost independently of each other"
     if cluster.disks_per_node > 1:

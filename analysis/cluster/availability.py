@@ -194,6 +194,6 @@ def _unavailable(cluster: Cluster, fatal: int, away: float, begins: float) -> Un
             part += chance
             continue
         critical = sum(is_out((*gone[:i], True, *gone[i + 1 :])) for i in range(size) if not gone[i])
-        per_year += chance * critical * begins / (1.0 - away)
+        per_year += chance * critical * begins
     mean_s = part / per_year * YEAR_S if per_year else 0.0
     return Unavailable(part, cluster.ledgers * part, cluster.ledgers * per_year, mean_s)

@@ -1,5 +1,7 @@
 """Losses of a cluster from years drawn at random: for clusters that strata cannot solve, and for frequent losses."""
 
+import math
+
 from quorisk.analysis.cluster.figures import Cause, Losses, YearFigure
 from quorisk.analysis.cluster.sizes import at_least, of_both, units_of
 from quorisk.analysis.statistics.intervals import bernstein, sum_of_few
@@ -8,6 +10,9 @@ from quorisk.kernels.cluster.sizes import IN_ENTRIES
 from quorisk.kernels.cluster.years import ANY, BY_CAUSE, ENTRIES, INCIDENTS, UNIT, WEIGHT_UNIT, YearTally
 
 METHOD = "sampled years"
+_ALMOST = 1.0 - 1e-16
+_FEW_YEARS = 30
+"""Years up to which the variance of a year is at least that of independent events, each the largest there is."""
 
 
 def losses_of_years(cluster: Cluster, tally: YearTally, confidence: float) -> Losses:
@@ -16,7 +21,9 @@ def losses_of_years(cluster: Cluster, tally: YearTally, confidence: float) -> Lo
     what P(any) allows."""
     sums = [each * UNIT for each in tally.sums]
     low, high = bernstein(sums[ANY], sums[ANY + 1], tally.years, confidence)
-    ten, ten_low, ten_high = (1.0 - (1.0 - p) ** 10 if p > 1e-9 else 10.0 * p for p in (tally.mean(ANY), low, high))
+    ten, ten_low, ten_high = (-math.expm1(10.0 * math.log1p(-min(p, _ALMOST))) for p in (tally.mean(ANY), low, high))
+    if cluster.is_ageing:  # years are not independent: nodes that are old in one are new in another
+        ten_low, ten_high = low, min(1.0, 10.0 * high)
     largest = float(tally.largest[IN_ENTRIES].max())
     incidents = _mean(tally, sums, INCIDENTS, confidence, high)
     seen = tally.mean(INCIDENTS) ** 2 * tally.years**2
@@ -48,5 +55,7 @@ def _mean(
     mean = tally.mean(what)
     if mean == 0.0:
         return YearFigure(0.0, 0.0, unseen, METHOD)
-    variance = max(0.0, sums[what + 1] / tally.years - mean * mean) / tally.years
+    variance = max(0.0, sums[what + 1] / tally.years - mean * mean) / max(1, tally.years - 1)
+    if tally.years < _FEW_YEARS:
+        variance = max(variance, mean * most / tally.years)
     return YearFigure(mean, *sum_of_few(mean, variance, most / tally.years, confidence), METHOD)

@@ -21,7 +21,7 @@ from quorisk.analysis.estimate import rare
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.grid import GridPoint
 from quorisk.analysis.experiment.identity import dotted_values
-from quorisk.analysis.experiment.placed import COUNTS, Placed, as_override, is_key
+from quorisk.analysis.experiment.placed import COUNTS, Placed, as_override, is_key, most_of
 from quorisk.analysis.rates import sensitivity
 from quorisk.analysis.rates.sensitivity import Sensitivity
 from quorisk.analysis.statistics import yearly
@@ -35,6 +35,8 @@ STEP = 1.1
 """Factor by which a figure of a cluster is raised, and lowered."""
 _FINE = 1.0 + 1e-6
 """The same where a scenario's incidents follow from it in closed form."""
+_NEAR = 1.001
+"""Factor by which a probability of 1, or nearly, is lowered."""
 _ALMOST = 1.0 - 1e-16
 _LITTLE = 0.01
 """A scenario's incidents, relative to all, up to which unknown elasticities of it count as 0."""
@@ -187,37 +189,41 @@ def _of_cluster(
     here = _Way(0.0, placed, _by_scenario(experiment))
 
     def slope(key: str) -> tuple[str, float, _Sums | None] | None:
-        value = placed.figure_in_file(key)
-        ways = [_way(experiment, here, key, value, times) or here._replace(value=value) for times in (STEP, 1.0 / STEP)]
+        value, most = placed.figure_in_file(key), most_of(key)
+        up = min(STEP, most / value)
+        moved = (min(value * up, most), value / up) if up > _NEAR else (value, value / _NEAR)
+        moved = (value + 1.0, value - 1.0) if key in COUNTS else moved
+        ways = [_way(experiment, here, key, there) or here._replace(value=value) for there in moved]
         if not any(_is_other(way, here) for way in ways):
             return None
         if placed.cluster.is_ageing:
             return key, value, None
-        up, down = (_lost(experiment, way, here, found, parts, little) for way in ways)
-        if up is None or down is None or ways[0].value == ways[1].value:
+        higher, lower = (_lost(experiment, way, here, found, parts, little) for way in ways)
+        if higher is None or lower is None or ways[0].value == ways[1].value:
             return key, value, None
-        span = math.log(ways[0].value / ways[1].value)
-        return key, value, _Sums(*(_between(*ends) / span for ends in zip(up, down, strict=True)))
+        span, at = math.log(ways[0].value / ways[1].value), [way.value == value for way in ways]
+        return key, value, _Sums(*(_between(*ends, *at) / span for ends in zip(higher, lower, strict=True)))
 
     for told in side_by_side(slope, placed.figures(experiment.given - experiment.follows), num_cores()):
         if told:
             yield told
 
 
-def _between(up: float, down: float) -> float:
-    """A difference, as a power law that passes through both ends has it in their middle."""
-    return math.sqrt(up * down) * math.log(up / down) if up > 0.0 and down > 0.0 else up - down
+def _between(up: float, down: float, is_up: bool, is_down: bool) -> float:
+    """A difference, as a power law that passes through both ends has it in their middle, or at the end that `is` here.
+    """
+    here = up if is_up else down if is_down else math.sqrt(up * down)
+    return here * math.log(up / down) if up > 0.0 and down > 0.0 else up - down
 
 
 def _by_scenario(experiment: Experiment) -> dict[str, GridPoint]:
     return {str(point.scenario): point for point in experiment.points}
 
 
-def _way(experiment: Experiment, here: _Way, key: str, value: float, times: float) -> _Way | None:
-    """The design with a figure some times as high, or for a count one more or less; None if that is refused."""
+def _way(experiment: Experiment, here: _Way, key: str, moved: float) -> _Way | None:
+    """The design with another value of a figure; None if that is refused."""
     if not is_key(key):
-        return here._replace(value=value * times, placed=here.placed.with_figures({key: value * times}))
-    moved = value + math.copysign(1.0, times - 1.0) if key in COUNTS else value * times
+        return here._replace(value=moved, placed=here.placed.with_figures({key: moved}))
     try:
         other = experiment.changed(f"{key}={as_override(key, moved)}")
     except ConfigError:

@@ -224,10 +224,10 @@ def arranged(protocol: str, values: Mapping[str, Any]) -> Cluster:
         lifetime_shape=mine["lifetime_shape"],
         service_life=mine["service_life"] / YEAR_S,
         batches=mine["batches"],
-        disks_per_node=mine["disks_per_node"],
+        disks_per_node=min(mine["disks_per_node"], max(1, int(entries / per_ledger))),  # others hold nothing
         disk_loss=float(mine["disk_loss"]),
     )
-    if cluster.disks_per_node > 1 and protocol != "bookkeeper":
+    if mine["disks_per_node"] > 1 and protocol != "bookkeeper":
         raise _wrong(mine, "disks_per_node", f"1 with {protocol}; more with bookkeeper alone")
     _check_losses(mine, cluster)
     return cluster

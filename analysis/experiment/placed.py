@@ -23,6 +23,11 @@ def is_key(name: str) -> bool:
     return name.startswith(f"{TABLE}.")
 
 
+def most_of(name: str) -> float:
+    """Returns the largest value of a figure of `Placed.figures`: 1 for a probability."""
+    return 1.0 if name.startswith("faults.") or name.endswith(".p_lost") else math.inf
+
+
 def is_circumstance(name: str) -> bool:
     """Returns whether a dotted name is one of this table that no design chooses: all but the placement of copies."""
     return is_key(name) and name != PLACEMENT

@@ -115,7 +115,8 @@ class Scenario(NamedTuple):
         if placed and isinstance(per_year, str):
             per_year = rate_of(per_year, placed)
         if placed and isinstance(hits, str):
-            hits = max(1.0, HITS[hits](placed))
+            hits = HITS[hits](placed)
+            per_year, hits = float(per_year) * min(1.0, hits), max(1.0, hits)  # an event may touch none
         return ScenarioEvent(float(per_year), float(hits), self.fates)
 
 
