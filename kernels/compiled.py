@@ -21,7 +21,7 @@ from numba.core import cgutils
 
 from quorisk.kernels.errors import ModelError
 from quorisk.kernels.keeping import kept, locked, source_hash
-from quorisk.kernels.machine_code import INLINED, emits
+from quorisk.kernels.machine_code import INLINED, ToCall, emits
 from quorisk.kernels.packing import fields_of
 from quorisk.kernels.protocols.registry import foreign, foreign_roots
 from quorisk.kernels.tracing import machine
@@ -61,7 +61,7 @@ def bind(template: Any, name: str, kept_for: str | None = None, **names: Any) ->
     function = FunctionType(code, template.__globals__ | names, name, template.__defaults__)
     function.__qualname__ = f"{template.__qualname__}.{name}"
     function.__module__ = template.__module__
-    options: dict[str, Any] = {} if cached else INLINED
+    options: dict[str, Any] = {"pipeline_class": ToCall} if cached else INLINED
     compiled = njit(function, nogil=True, error_model="numpy", **options)
     return kept(compiled) if cached else compiled
 

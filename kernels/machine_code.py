@@ -31,7 +31,19 @@ from quorisk.kernels.ops import (
 )
 
 
-class _Linked(JITCodeLibrary):
+class _Optimized(JITCodeLibrary):
+    """LLVM's code of a function that Python calls, optimized once, with all that it calls: Numba would do so twice more
+    before, for the sake of references, which are not counted here."""
+
+    def _optimize_functions(self, ll_module: Any) -> None:
+        ll_module.data_layout = self._codegen._data_layout
+
+    def _optimize_final_module(self) -> None:
+        passes, builder = self._codegen._module_pass_manager()
+        passes.run(self._final_module, builder)
+
+
+class _Linked(_Optimized):
     """LLVM's code of a function that only compiled code calls, to be linked into its callers and optimized there."""
 
     def _optimize_final_module(self) -> None: ...
@@ -42,6 +54,18 @@ class _Linked(JITCodeLibrary):
 
 @register_pass(mutates_CFG=True, analysis_only=False)
 class _Lowering(NativeLowering):
+    """Makes machine code that is optimized once."""
+
+    _name = "lowering_to_call"
+
+    def run_pass(self, state: Any) -> bool:
+        state.library = _Optimized(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library.enable_object_caching()
+        return super().run_pass(state)
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _LoweringToLink(NativeLowering):
     """Makes no machine code of a function by itself, which would never run."""
 
     _name = "lowering_to_link"
@@ -59,14 +83,20 @@ class _Lowering(NativeLowering):
         return True
 
 
-class _ToLink(Compiler):
-    """Numba's compiler with that pass in place of its own."""
+class ToCall(Compiler):
+    """Numba's compiler with that first pass in place of its own."""
+
+    lowering: type[NativeLowering] = _Lowering
 
     def define_pipelines(self) -> list[Any]:
         (pipeline,) = super().define_pipelines()
-        pipeline.passes = [(_Lowering if step is NativeLowering else step, why) for step, why in pipeline.passes]
+        pipeline.passes = [(self.lowering if step is NativeLowering else step, why) for step, why in pipeline.passes]
         pipeline.finalize()
         return [pipeline]
+
+
+class _ToLink(ToCall):
+    lowering = _LoweringToLink
 
 
 INLINED = {

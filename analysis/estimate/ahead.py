@@ -1,6 +1,5 @@
 """Compilation for heads in a process of its own, while this one compiles and runs something else."""
 
-import os
 import pickle
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from quorisk.kernels.model import Model
 from quorisk.kernels.protocols import registry
 from quorisk.kernels.states.exits import exits_of
 from quorisk.kernels.states.head import Head
+from quorisk.kernels.tracing.cpu import child
 
 _HEAD, _BEGUN = "head", "head-begun"
 """Marks on a machine (`kernels.compiled.once`): all code for heads is compiled, and a process began to."""
@@ -58,11 +58,8 @@ def _compile(model: Model, point: Point) -> None:
 
 def _started(protocol: str, point: Point) -> subprocess.Popen[bytes] | None:
     """A process that calls `compile_head`; None if it cannot be started."""
-    # It imports what this process imports, whatever lies in the current folder.
-    path = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONSAFEPATH": "1"}
-    command, pipe, nowhere = [sys.executable, "-m", __name__], subprocess.PIPE, subprocess.DEVNULL
     try:
-        process = subprocess.Popen(command, stdin=pipe, stdout=nowhere, stderr=nowhere, env=os.environ | path)
+        process = child(__name__)
     except OSError:
         return None
     assert process.stdin

@@ -243,11 +243,24 @@ def _begin(params, starts, wide, seed, run):
     if choices > 1 or len(starts.cumulative) > 0:
         to_choose, to_start = draw_pair(seed, run, as_uint64(0), as_uint64(0))
         if len(starts.cumulative) > 0:
-            row = np.searchsorted(starts.cumulative, as_int64(to_start >> as_uint64(2)), "right")
+            row = _first_above(starts.cumulative, as_int64(to_start >> as_uint64(2)))
             spread(starts.rows[row], starts.layout, wide)
             return unpack(initial(params, 0), wide)
         choice = as_int64(multiply_high(to_choose, as_uint64(choices)))
     return initial(params, choice)
+
+
+@jitable_apart
+def _first_above(ascending, number):
+    """The place of the first of ascending numbers that is above this one; NumPy's takes a second to compile."""
+    low, high = 0, len(ascending)
+    while low < high:
+        middle = (low + high) >> 1
+        if ascending[middle] <= number:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 @jitable_apart

@@ -1,5 +1,9 @@
 """LLVM's text of a module made into machine code of this machine's CPU."""
 
+import os
+import signal
+import subprocess
+import sys
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -7,6 +11,8 @@ import llvmlite.binding as llvm
 
 _SPEED = 3
 """LLVM's level of optimization."""
+_LONG = 1 << 17
+"""Characters from which on a text takes seconds to compile, and starting a process a fraction of that."""
 
 
 class Cpu(NamedTuple):
@@ -44,7 +50,33 @@ def _machine() -> Any:
 
 def object_code(text: str, soon: bool = False) -> bytes:
     """The machine code of a module's IR. If it is wanted `soon`, LLVM's passes over the IR are left out: they take half
-    of the time and gain a few percent, as expressions come folded."""
+    of the time and gain a few percent, as expressions come folded.
+
+    One thread at a time may be inside llvmlite, so a process of its own compiles what is long."""
+    if len(text) >= _LONG and (code := _compiled_beside(text, soon)):
+        return code
+    return _object_code(text, soon)
+
+
+def _compiled_beside(text: str, soon: bool) -> bytes | None:
+    """Returns what `_object_code` does, by another process; None if that cannot be started, or fails."""
+    try:
+        with child("quorisk.kernels.tracing.cpu", *["soon"][: int(soon)]) as process:
+            code, _ = process.communicate(text.encode())
+    except OSError:
+        return None
+    return code if process.returncode == 0 else None
+
+
+def child(module: str, *arguments: str) -> "subprocess.Popen[bytes]":
+    """Starts a process that runs a module, with pipes to it and from it. Raises OSError."""
+    # It imports what this process imports, whatever lies in the current folder.
+    path = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONSAFEPATH": "1"}
+    pipe, command = subprocess.PIPE, [sys.executable, "-m", module, *arguments]
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, env=os.environ | path)
+
+
+def _object_code(text: str, soon: bool) -> bytes:
     module = _verified(text)
     return _machine().emit_object(module if soon else _optimized(module))
 
@@ -67,3 +99,8 @@ def linked(code: bytes, name: str) -> tuple[Any, int]:
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
     return engine, engine.get_function_address(name)
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one that waits for this
+    sys.stdout.buffer.write(_object_code(sys.stdin.read(), soon="soon" in sys.argv))
