@@ -46,7 +46,7 @@ from quorisk.sparkjobs.plan import plan
 from quorisk.sparkjobs.run import gather
 from quorisk.sparkjobs.watch import LOG, log_to
 
-ANSWERS, MERGED = "clusters.json", "clusters.parquet"
+ANSWERS, MERGED = folder.ANSWERS, "clusters.parquet"
 """Files of the folder: the answer as `--json` prints it, and a row for each cluster with drawn years."""
 _FIRST_PILOT, _PILOT_S = 16, 0.05
 
@@ -173,9 +173,10 @@ def _read(out: Path) -> list[dict[str, Any]]:
     found = []
     for path in sweeps.numbered(out / folder.YEARS):
         try:
-            found += sealed.read_sealed(path, rows.SCHEMA).to_pylist()
-            for row in found:
+            mine = sealed.read_sealed(path, rows.SCHEMA).to_pylist()
+            for row in mine:
                 rows.tally_of_row(row)
+            found += mine
         except ResultError as error:
             said = str(error).removeprefix(f"{path}: ")
             raise ConfigError(f"{path}: {said}; delete this file, and `resume` draws its years again") from None

@@ -6,6 +6,7 @@ which is replaced, and not to the folder that it lies in.
 
 import logging
 import os
+import re
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -15,7 +16,7 @@ from pathlib import Path
 from quorisk.analysis.files import reason
 from quorisk.kernels.errors import RunError
 
-_PART = ".part"
+_PART, _OWN = ".part", re.compile(r"\.[0-9a-f]{16}\.part$")
 
 
 def write_in_folder(path: Path, content: bytes) -> None:
@@ -83,6 +84,7 @@ def logging_to(path: Path, log: logging.Logger) -> Iterator[LogHandler]:
 
 def sweep_up(folder: Path) -> None:
     """Removes half-written files of killed processes. The caller has the folder to itself."""
-    for part in folder.glob(f"*{_PART}"):
-        with suppress(OSError):
-            part.unlink()
+    for part in folder.glob(f"*{_PART}"):  # others name theirs so, too
+        if _OWN.search(part.name):
+            with suppress(OSError):
+                part.unlink()

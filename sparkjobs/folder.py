@@ -26,6 +26,7 @@ PLAN, TASKS, RESULTS, EXPERIMENT = "plan.parquet", sweeps.TASKS, sweeps.RESULTS,
 BREAK_EVEN = "break_even.json"
 YEARS = "years"
 """Years of clusters (`sparkjobs.clusters`), which share no folder with a sweep."""
+ANSWERS = "clusters.json"
 REPORT, FIGURES, LOG, SPARK_LOG = "report.html", "figures", "quorisk.log", "spark.log"
 COMMIT_S, COMMIT_PART = 1.0, 1e-3
 """Seconds that rows wait for others to share a file with, or part of the time since the start, if that is longer."""
@@ -145,6 +146,9 @@ def check_writable(out: Path) -> None:
         raise ConfigError(f" {out}: {there} is not a directory", "out")
     if not os.access(there, os.W_OK | os.X_OK):
         raise ConfigError(f" {out}: {there} cannot be written", "out")
+    mine = [out / name for name in (EXPERIMENT, REPORT) if (out / name).exists()]
+    if mine and not any((out / name).exists() for name in (LOG, RESULTS, TASKS, YEARS, ANSWERS)):
+        raise ConfigError(f" {out}: {mine[0]} is there, and of no sweep; choose another folder", "out")
 
 
 def as_run(experiment: Experiment) -> str:

@@ -249,7 +249,7 @@ def test_a_sweep_s_folder_keeps_measured_latencies_unless_they_lie_elsewhere(tmp
     )
     path.write_text(path.read_text().replace("ms.csv", "../ms.csv"))
     with pytest.raises(ConfigError, match=r"small\.toml: \.\./ms\.csv: a sweep keeps a copy of it; put it beside"):
-        folder.check_can_hold(out, config.load(path), False)
+        folder.check_can_hold(tmp_path / "later", config.load(path), False)
 
 
 def test_seconds_come_back_with_results(tmp_path):

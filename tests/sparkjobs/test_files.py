@@ -2,8 +2,8 @@
 
 import pytest
 
-from quorisk.kernels.errors import RunError
-from quorisk.sparkjobs import files
+from quorisk.kernels.errors import ConfigError, RunError
+from quorisk.sparkjobs import files, folder
 from quorisk.sparkjobs.watch import LOG, log_to
 
 
@@ -51,6 +51,18 @@ def test_a_log_that_is_a_link_is_not_followed(tmp_path):
 
 def test_what_was_left_half_written_goes(tmp_path):
     (tmp_path / "results.parquet.0123456789abcdef.part").touch()
-    (tmp_path / "results.parquet").touch()
+    others = ["movie.mkv.part", "results.parquet"]
+    for name in others:
+        (tmp_path / name).touch()
     files.sweep_up(tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["results.parquet"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == others
+
+
+@pytest.mark.parametrize("name", [folder.EXPERIMENT, folder.REPORT])
+def test_a_file_of_somebody_else_is_not_replaced(tmp_path, name):
+    folder.check_writable(tmp_path)
+    (tmp_path / name).write_text("mine")
+    with pytest.raises(ConfigError, match=rf"^out \S+: \S+{name} is there, and of no sweep; choose another folder$"):
+        folder.check_writable(tmp_path)
+    (tmp_path / folder.LOG).touch()  # of a sweep that was killed at its beginning
+    folder.check_writable(tmp_path)

@@ -358,7 +358,7 @@ def perform_partition_reassignment_enabled(state, params):
 
 @action(perform_partition_reassignment_enabled, "reassignment", shared=EVERYTHING, bounds=("max_reassignments",))
 def perform_partition_reassignment(state, params, instance, lost):
-    """An operator adds and removes replicas, any set of them alike, whoever leads next."""
+    """An operator adds and removes replicas: any set of them, with any leader it leaves, alike."""
     c = instance // 64
     brokers = instance - 64 * c
     partition = reassignment_of(state, params, where(brokers == 0, ALL_BROKERS, brokers))
