@@ -18,7 +18,7 @@ import pyarrow as pa
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import Accumulator, AccumulatorParam, Broadcast, SparkContext, TaskContext
 
-from quorisk.analysis.estimate.ahead import compile_head
+from quorisk.analysis.estimate.ahead import compile_for_exits
 from quorisk.analysis.estimate.sums import run_sums
 from quorisk.analysis.experiment.config import RunSettings
 from quorisk.analysis.experiment.grid import GridPoint
@@ -193,7 +193,7 @@ def run_piece(work: Work, piece: TaskPiece, attempt: int) -> Done:
     compile_once(engine, work)
     if piece.head:
         point = work.grid[piece.job.point]
-        compile_head(work.protocol, point.point)
+        compile_for_exits(work.protocol, point.point)
         start = time.perf_counter()
         head = run_tail(engine, model, point, work.run, piece.job, piece.head, work.enough[piece.job.point])
     else:

@@ -19,7 +19,7 @@ from rich.table import Table
 
 from quorisk.analysis.cluster.answer import placed_designs
 from quorisk.analysis.cluster.joined import surely_with_head
-from quorisk.analysis.estimate.ahead import compiling_head
+from quorisk.analysis.estimate.ahead import compiling_for_exits
 from quorisk.analysis.experiment.config import Experiment, RunSettings
 from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.analysis.results import heads, schema
@@ -110,7 +110,7 @@ def sweep(experiment: Experiment, out: Path, options: Options, console: Console)
         LOG.info("started: %s", experiment.command("run", "--out", str(out)))
         try:
             folder.keep_experiment(out, experiment, folder.as_run(experiment))
-            with compiling_head(experiment.protocol, [each.point for each in surely_with_head(experiment)]):
+            with compiling_for_exits(experiment.protocol, [each.point for each in surely_with_head(experiment)]):
                 state = SweepState(experiment, out, options.budget_s)
                 if any(state.ledger.left()) or not state.is_written():
                     name = f"quorisk: {Path(experiment.path).name}"

@@ -22,7 +22,7 @@ from quorisk.analysis.decision.early import Early
 from quorisk.analysis.decision.pace import Pace
 from quorisk.analysis.decision.rows import REPLACED_ROW, estimated_row, is_counted, solved_row
 from quorisk.analysis.estimate import rare
-from quorisk.analysis.estimate.ahead import compiling_head
+from quorisk.analysis.estimate.ahead import compiling_for_exits
 from quorisk.analysis.estimate.estimate import estimate
 from quorisk.analysis.estimate.method import ENOUGH_LOSSES, FEW_RUNS, PILOT_RUNS, pilot_runs, unknown_outcomes
 from quorisk.analysis.estimate.stopping import rule_of
@@ -102,7 +102,7 @@ class Weigher:
         outcomes, steps and losses are expectations of one run. Others are estimated, and so are scenarios beside a
         cluster: only as closely as its design's losses a year need. The intervals of its scenarios hold together.
         """
-        with compiling_head(experiment.protocol, [each.point for each in surely_with_head(experiment)]):
+        with compiling_for_exits(experiment.protocol, [each.point for each in surely_with_head(experiment)]):
             early = Early(experiment, frames.parameters(experiment), self._known_early) if self._known_early else None
             try:
                 return _described(experiment, self._all(experiment, early))

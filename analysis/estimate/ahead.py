@@ -1,4 +1,4 @@
-"""Compilation for heads in a process of its own, while this one compiles and runs something else."""
+"""Compilation for runs from a head's exits in a process of its own, while this one solves the head."""
 
 import pickle
 import subprocess
@@ -10,31 +10,27 @@ from quorisk.kernels.compiled import is_ready, once
 from quorisk.kernels.cores import num_cores
 from quorisk.kernels.engines import numba_engine
 from quorisk.kernels.engines.points import Point
-from quorisk.kernels.model import Model
 from quorisk.kernels.protocols import registry
-from quorisk.kernels.states.exits import exits_of
-from quorisk.kernels.states.head import Head
 from quorisk.kernels.tracing.cpu import child
 
-_HEAD, _BEGUN = "head", "head-begun"
-"""Marks on a machine (`kernels.compiled.once`): all code for heads is compiled, and a process began to."""
-_MEMORY_BYTES = 1 << 25
+_EXITS, _BEGUN = "exits", "exits-begun"
+"""Marks on a machine (`kernels.compiled.once`): the code is compiled, and a process began to compile it."""
 
 
-def compile_head(protocol: str, point: Point) -> None:
-    """Compiles the code that a protocol's heads need, unless that was done on this machine before."""
-    once(_HEAD, protocol, lambda: _compile(registry.load(protocol), point))
+def compile_for_exits(protocol: str, point: Point) -> None:
+    """Compiles the engine for runs from exits, unless that was done on this machine before."""
+    once(_EXITS, protocol, lambda: numba_engine.compile_for_exits(registry.load(protocol), point))
 
 
 @contextmanager
-def compiling_head(protocol: str, points: Sequence[Point]) -> Iterator[None]:
-    """Has another process call `compile_head` during the body, if points are to have heads, a core is free, and none
-    has begun to on this machine.
+def compiling_for_exits(protocol: str, points: Sequence[Point]) -> Iterator[None]:
+    """Has another process call `compile_for_exits` during the body, if points are to have heads, a core is free, and
+    none has begun to on this machine.
 
     A process waits for functions that another is compiling (`kernels.keeping.locked`). The other one ends with the
     body. If it fails, or has not compiled everything by then, this one compiles what it needs itself.
     """
-    known = protocol in registry.names() and not is_ready(_HEAD, protocol) and not is_ready(_BEGUN, protocol)
+    known = protocol in registry.names() and not is_ready(_EXITS, protocol) and not is_ready(_BEGUN, protocol)
     process = None
     if points and known and num_cores() > 1:
         once(_BEGUN, protocol, lambda: None)
@@ -47,17 +43,8 @@ def compiling_head(protocol: str, points: Sequence[Point]) -> Iterator[None]:
             process.wait()
 
 
-def _compile(model: Model, point: Point) -> None:
-    with suppress(MemoryError):
-        head = Head(model, point, _MEMORY_BYTES, by_margin=True)
-        head.grow(1)
-        if solved := head.solve():
-            exits_of(head, solved, _MEMORY_BYTES)
-        numba_engine.compile_for_exits(model, point)
-
-
 def _started(protocol: str, point: Point) -> subprocess.Popen[bytes] | None:
-    """A process that calls `compile_head`; None if it cannot be started."""
+    """A process that calls `compile_for_exits`; None if it cannot be started."""
     try:
         process = child(__name__)
     except OSError:
@@ -69,4 +56,4 @@ def _started(protocol: str, point: Point) -> subprocess.Popen[bytes] | None:
 
 
 if __name__ == "__main__":
-    compile_head(*pickle.load(sys.stdin.buffer))
+    compile_for_exits(*pickle.load(sys.stdin.buffer))

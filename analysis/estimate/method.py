@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from quorisk.analysis.estimate import rare
-from quorisk.analysis.estimate.ahead import compiling_head
+from quorisk.analysis.estimate.ahead import compiling_for_exits
 from quorisk.analysis.estimate.stopping import estimator_of_run, is_precise, rule_of
 from quorisk.analysis.estimate.sums import run_sums
 from quorisk.analysis.experiment.config import Experiment, RunSettings
@@ -273,7 +273,7 @@ def runs_and_head(
     if made.stopped == "precision":
         return made, None
     if is_rare(run, *judged(tally.outcomes, tally.broken, run)):
-        with compiling_head(where.model.name, [point]):
+        with compiling_for_exits(where.model.name, [point]):
             found = solve_and_sample(where, point, run, tally, memory_bytes, solving)
         if found:
             return made, found

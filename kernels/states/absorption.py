@@ -12,11 +12,10 @@ Compiled code loops over single numbers: Numba takes seconds to compile the same
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from quorisk.kernels import declared
 from quorisk.kernels.errors import ModelError
-from quorisk.kernels.keeping import kept
+from quorisk.kernels.keeping import njit_kept
 from quorisk.kernels.model import UNFINISHED
 from quorisk.kernels.states.chain import Chain
 
@@ -83,8 +82,7 @@ def arrivals(
     return found, rest
 
 
-@kept
-@njit(nogil=True, error_model="numpy")
+@njit_kept
 def _components(first, target):
     """Tarjan's algorithm with its recursion unrolled; a state of a finished component has a `low` above all others."""
     num_states = len(first) - 1
@@ -127,8 +125,7 @@ def _components(first, target):
     return states, np.array(bounds)
 
 
-@kept
-@njit(nogil=True, error_model="numpy")
+@njit_kept
 def _visits(first, target, p, initial, stops, states, bounds):
     result = initial.copy()
     local = np.full(len(initial), -1, np.int32)
@@ -147,8 +144,7 @@ def _visits(first, target, p, initial, stops, states, bounds):
     return result
 
 
-@kept
-@njit(nogil=True, error_model="numpy")
+@njit_kept
 def _loops(first, target, state):
     loops = False
     for t in range(first[state], first[state + 1]):
@@ -156,8 +152,7 @@ def _loops(first, target, state):
     return loops
 
 
-@kept
-@njit(nogil=True, error_model="numpy")
+@njit_kept
 def _stay(first, target, p, stops, part, local, result):
     """Replaces, in `result`, the odds of entering a component at each of its states by the visits to that state."""
     size = len(part)
@@ -176,8 +171,7 @@ def _stay(first, target, p, stops, part, local, result):
         result[part[k]] = coming / leaving[k] if coming > 0.0 else 0.0
 
 
-@kept
-@njit(nogil=True, error_model="numpy")
+@njit_kept
 def _odds_within(first, target, p, stops, part, local):
     """Returns, for each state of a component, the odds of each next one inside, and those of leaving it or ending."""
     size = len(part)
@@ -193,8 +187,7 @@ def _odds_within(first, target, p, stops, part, local):
     return inside, out
 
 
-@kept
-@njit(nogil=True, error_model="numpy")
+@njit_kept
 def _eliminate(inside, out):
     """Eliminates the states of a component, the last first; returns the odds of leaving each for an earlier one or for
     outside. `inside` then has the odds between each state and those before it, as of its elimination.
@@ -215,8 +208,7 @@ def _eliminate(inside, out):
     return leaving
 
 
-@kept
-@njit(nogil=True, error_model="numpy")
+@njit_kept
 def _hits(first, target, p, goal, stops, states, bounds):
     """Solves component after component: the states of each lead to components before it, which are done."""
     result = goal.copy()
@@ -236,8 +228,7 @@ def _hits(first, target, p, goal, stops, states, bounds):
     return result
 
 
-@kept
-@njit(nogil=True, error_model="numpy")
+@njit_kept
 def _stay_until(first, target, p, stops, part, local, result):
     """Replaces, in `result`, each state's odds of leaving the component for the goal by those of ever reaching it."""
     size = len(part)
@@ -255,8 +246,7 @@ def _stay_until(first, target, p, stops, part, local, result):
         result[part[k]] = coming / leaving[k] if coming > 0.0 else 0.0
 
 
-@kept
-@njit(nogil=True, error_model="numpy")
+@njit_kept
 def _arrivals(first, target, p, stops, goal, leave, mass, found):
     after = np.zeros(len(mass))
     rest = 1.0

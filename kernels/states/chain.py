@@ -13,10 +13,9 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from quorisk.kernels.engines.points import Point
-from quorisk.kernels.keeping import kept
+from quorisk.kernels.keeping import njit_kept
 from quorisk.kernels.model import HORIZON, UNFINISHED, Model
 from quorisk.kernels.states import growth
 from quorisk.kernels.states.expand import Expander
@@ -148,8 +147,7 @@ def _cut(chain: Chain, states: int) -> Chain:
     return Chain(first=chain.first[: states + 1], **by_state, **by_transition)
 
 
-@kept
-@njit(nogil=True, error_model="numpy")
+@njit_kept
 def _add(stored, rows, i, count, batch, place, end_rate, latest, chain):
     """Adds the transitions of states from number `place` + i on, whose steps are in a batch, as `Store.keep` has it.
 

@@ -5,11 +5,10 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from quorisk.kernels.engines.points import Points
 from quorisk.kernels.engines.starts import starts
-from quorisk.kernels.keeping import kept
+from quorisk.kernels.keeping import njit_kept
 from quorisk.kernels.packing import RowLayout, state_of
 from quorisk.kernels.states import margins
 from quorisk.kernels.states.head import NEVER, Head, SolvedHead
@@ -90,8 +89,7 @@ def exits_of(head: Head, solved: SolvedHead, memory_bytes: int) -> Exits:
     return found._replace(places=hurry.most, p=hurry.p) if hurry else found
 
 
-@kept
-@njit(nogil=True, error_model="numpy")
+@njit_kept
 def _add(stored, rows, i, count, batch, shares, leaves, due, flows):
     """Adds the exits of states from number i on, whose steps are in a batch, as `Store.keep` has it; the first rows are
     those of states with no path followed yet, which are exits themselves: their `due` is 0.

@@ -7,11 +7,10 @@ Search, chain and heads ask for them here. Programs of the protocol compute on t
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from quorisk.kernels.engines.step import ending
 from quorisk.kernels.errors import ModelError
-from quorisk.kernels.keeping import kept
+from quorisk.kernels.keeping import njit_kept
 from quorisk.kernels.model import UNFINISHED, Model, data_loss_mask
 from quorisk.kernels.ops import lowest_bit, popcount
 from quorisk.kernels.packing import RowLayout
@@ -165,8 +164,7 @@ class Expander:
         return rows.view(np.uint64)
 
 
-@kept
-@njit(nogil=True, error_model="numpy")
+@njit_kept
 def _judge(seen, words, odds, judged, outcome, is_lost):
     """Returns W, the highest decade, how a run ends in each state, and the number of its instances: none in ends.
 
@@ -193,8 +191,7 @@ def _judge(seen, words, odds, judged, outcome, is_lost):
     return total, top, ends, instances
 
 
-@kept
-@njit(nogil=True, error_model="numpy")
+@njit_kept
 def _instances(seen, words, instances):
     """Lists the enabled instances of all states: the state, the word and the instance of each."""
     following = np.empty(len(instances), np.int64)
@@ -214,8 +211,7 @@ def _instances(seen, words, instances):
     return state, word_of, instance
 
 
-@kept
-@njit(nogil=True, error_model="numpy")
+@njit_kept
 def _first(state, sent, num):
     """Returns `Expanded.first`."""
     first = np.zeros(num + 1, np.int64)
@@ -226,8 +222,7 @@ def _first(state, sent, num):
     return first
 
 
-@kept
-@njit(nogil=True, error_model="numpy")
+@njit_kept
 def _steps(seen, words, odds, judges, totals, tops, low, high, state, word, instance, sent, num):
     """Lists the steps of instances: the state and instance of each, columns of `Expanded`, and whether it is wanted."""
     source, its_instance, action = np.empty(num, np.int64), np.empty(num, np.int64), np.empty(num, np.int64)
@@ -251,8 +246,7 @@ def _steps(seen, words, odds, judges, totals, tops, low, high, state, word, inst
     return source, its_instance, action, size, lost, cost, p, is_wanted
 
 
-@kept
-@njit(nogil=True, error_model="numpy")
+@njit_kept
 def _by_action(action, num_actions):
     """Returns the numbers of steps ordered by action, and where the steps of each action begin among them."""
     bounds, order = np.zeros(num_actions + 1, np.int64), np.empty(len(action), np.int64)
@@ -267,8 +261,7 @@ def _by_action(action, num_actions):
     return order, bounds
 
 
-@kept
-@njit(nogil=True, error_model="numpy")
+@njit_kept
 def _of_action(seen, words, odds, totals, tops, action):
     """Returns what `Expander.enabled` does."""
     num, cost, share = np.zeros(len(tops), np.int64), np.empty(len(tops), np.int64), np.zeros(len(tops))

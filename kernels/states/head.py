@@ -17,10 +17,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from quorisk.kernels.engines.points import Point
-from quorisk.kernels.keeping import kept
+from quorisk.kernels.keeping import njit_kept
 from quorisk.kernels.model import HORIZON, LOST, UNFINISHED, Model
 from quorisk.kernels.states import absorption, margins
 from quorisk.kernels.states.chain import Chain
@@ -266,8 +265,7 @@ def _empty(states: int, transitions: int) -> HeadArrays:
     )
 
 
-@kept
-@njit(nogil=True, error_model="numpy")
+@njit_kept
 def _by_source(source, target, p, expires, leaves):
     """Orders transitions by source, and adds those to the two states after all others."""
     num_states = len(leaves)
@@ -291,8 +289,7 @@ def _by_source(source, target, p, expires, leaves):
     return first, targets, odds
 
 
-@kept
-@njit(nogil=True, error_model="numpy")
+@njit_kept
 def _add(stored, rows, i, count, batch, places, level, end_rate, arrays, end):
     """Follows the paths of cost `level` from the states at places[i] and on, whose steps are in a batch, as
     `Store.keep` has it; returns the number of transitions as well. A state in which it stops is taken again later."""

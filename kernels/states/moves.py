@@ -11,10 +11,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from quorisk.kernels.engines.points import Point
-from quorisk.kernels.keeping import kept
+from quorisk.kernels.keeping import njit_kept
 from quorisk.kernels.model import LOST, UNFINISHED, Model
 from quorisk.kernels.ops import popcount
 from quorisk.kernels.states import absorption
@@ -111,8 +110,7 @@ def lost_and_left(moves: Moves, chain: Chain) -> tuple[float, float]:
     return float(visits[moves.is_lost].sum()), float(visits[-1])
 
 
-@kept
-@njit(nogil=True, error_model="numpy")
+@njit_kept
 def _list_moves(
     batch, rows, due, goes_on, rates, stored, arrays, first, target, p, action, size, lost, place, i, num, end
 ):

@@ -13,9 +13,8 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
-from quorisk.kernels.keeping import kept
+from quorisk.kernels.keeping import njit_kept
 from quorisk.kernels.model import Model, leaves
 from quorisk.kernels.packing import fields_of, unpacked, wide_row
 from quorisk.kernels.states.programs import Programs
@@ -65,8 +64,7 @@ def representative(programs: Programs, state: Any, number: int) -> Any:
     return unpacked(row[0].view(np.uint64), model.widths)
 
 
-@kept
-@njit(nogil=True, error_model="numpy")
+@njit_kept
 def _put_in_order(rows, number, most, fields):
     hashes, order = np.empty(number, np.int64), np.arange(most)
     for at in range(len(rows)):

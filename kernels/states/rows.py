@@ -1,9 +1,8 @@
 """Rows of states (`kernels.packing`), many at a time."""
 
 import numpy as np
-from numba import njit
 
-from quorisk.kernels.keeping import kept
+from quorisk.kernels.keeping import njit_kept
 from quorisk.kernels.packing import RowLayout, narrow, spread
 
 
@@ -16,8 +15,7 @@ def in_layout(rows: np.ndarray, layout: RowLayout, other: RowLayout) -> np.ndarr
     return found
 
 
-@kept
-@njit(nogil=True, error_model="numpy")
+@njit_kept
 def lay_out(rows, layout, other_rows, other):
     """Writes the rows of another layout, from the last to the first: wider rows may begin in the same memory."""
     wide, are_wide = np.empty_like(layout.base), not np.any(layout.fixed)
@@ -29,8 +27,7 @@ def lay_out(rows, layout, other_rows, other):
             narrow(wide, other, other_rows[place])
 
 
-@kept
-@njit(nogil=True, error_model="numpy")
+@njit_kept
 def differing(rows, layout, base):
     """Returns the bits, by word of a wide row, in which one of these states or more differ from `base`."""
     found, wide, are_wide = np.zeros_like(base), np.empty_like(base), not np.any(layout.fixed)

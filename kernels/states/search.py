@@ -9,10 +9,9 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from quorisk.kernels.cores import num_cores
-from quorisk.kernels.keeping import kept
+from quorisk.kernels.keeping import njit_kept
 from quorisk.kernels.model import Model
 from quorisk.kernels.ops import bits
 from quorisk.kernels.states.expand import Expanded, Expander
@@ -170,8 +169,7 @@ def _note(expander: Expander, stored: Kept, first: int, last: int, depth: int, b
                     breaking[2:, i] = depth, places[those[0]]
 
 
-@kept
-@njit(nogil=True, error_model="numpy")
+@njit_kept
 def _add(stored, rows, i, count, batch, first, parents, counts):
     """Adds the successors of states from number `first` + i on, whose steps are in a batch, as `Store.keep` has it.
 

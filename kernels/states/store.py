@@ -9,12 +9,11 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from quorisk.kernels import declared
 from quorisk.kernels.compiled import prefetch
 from quorisk.kernels.errors import ModelError
-from quorisk.kernels.keeping import kept
+from quorisk.kernels.keeping import njit_kept
 from quorisk.kernels.model import Model
 from quorisk.kernels.ops import jitable
 from quorisk.kernels.packing import RowLayout, hash_words, narrowest, state_of, wide_row, widened
@@ -192,8 +191,7 @@ def settle(kept, at, mixed, count):
     return count
 
 
-@kept
-@njit(nogil=True, error_model="numpy")
+@njit_kept
 def _keep_all(stored, rows, choice, count, places):
     """Keeps initial states, whose rows are given, from number `choice` on, as `Store.keep` has it."""
     while choice < len(places):
@@ -207,8 +205,7 @@ def _keep_all(stored, rows, choice, count, places):
     return ENDED, choice, count
 
 
-@kept
-@njit(nogil=True, error_model="numpy")
+@njit_kept
 def _rehash(rows, count, table):
     slots = np.uint64(len(table) - 1)
     mixed = np.empty(_TOGETHER, np.uint64)

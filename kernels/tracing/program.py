@@ -8,9 +8,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
-from quorisk.kernels.keeping import kept
+from quorisk.kernels.keeping import njit_kept
 from quorisk.kernels.tracing.demand import in_order
 from quorisk.kernels.tracing.expressions import BOOLEAN, Node, signed
 from quorisk.kernels.tracing.machine import INTEGERS
@@ -119,8 +118,7 @@ _ZERO = -1
 _NUM_ARGS = np.array([ARGUMENTS.get(name, 2) for name in OPERATIONS])
 
 
-@kept
-@njit(nogil=True, error_model="numpy")
+@njit_kept
 def _fold(steps, results, is_known, values):
     """Marks what is known, sets its value, and lets steps read the simplest value that is equal to an argument."""
     equal = np.arange(len(is_known))
@@ -139,8 +137,7 @@ def _fold(steps, results, is_known, values):
         results[i] = equal[results[i]]
 
 
-@kept
-@njit(nogil=True, error_model="numpy")
+@njit_kept
 def _simplest(operation, step, is_known, values):
     """Returns the number of a value that is equal to the result of a step, which may be the result, or _ZERO."""
     a, b, c = step[1], step[2], step[3]
@@ -165,8 +162,7 @@ def _simplest(operation, step, is_known, values):
     return step[4]
 
 
-@kept
-@njit(nogil=True, error_model="numpy")
+@njit_kept
 def _last_reads(steps, results, is_known):
     """Returns, by value, the last step that reads it for the results: their number for results, -1 if none does."""
     last = np.full(len(is_known), -1)
@@ -179,8 +175,7 @@ def _last_reads(steps, results, is_known):
     return last
 
 
-@kept
-@njit(nogil=True, error_model="numpy")
+@njit_kept
 def _use_again(steps, results, first, last):
     """Numbers values anew from `first` on, given the last step that reads each."""
     number, free, num_free, most = np.arange(len(last)), np.empty(len(steps), np.int64), 0, first

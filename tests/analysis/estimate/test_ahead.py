@@ -18,9 +18,8 @@ from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.numba_run import batch_function
 from quorisk.kernels.engines.points import pack
 from quorisk.kernels.protocols import registry
-from quorisk.kernels.states import absorption, head, store
+from quorisk.kernels.states import head
 from quorisk.kernels.states.exits import exits_of, from_exits
-from quorisk.kernels.states.rows import lay_out
 from tests.support import ROOT
 
 LONGEST_S = 120.0
@@ -49,20 +48,20 @@ def points():
 
 
 def test_another_process_compiles_while_the_body_runs(started, points):
-    for mark in ("head", "head-begun"):
+    for mark in ("exits", "exits-begun"):
         Path(numba.config.CACHE_DIR, f"{mark}-compaction.ready").unlink(missing_ok=True)
     until = time.monotonic() + LONGEST_S
-    with ahead.compiling_head("compaction", points):
-        while not is_ready("head", "compaction") and time.monotonic() < until:
+    with ahead.compiling_for_exits("compaction", points):
+        while not is_ready("exits", "compaction") and time.monotonic() < until:
             time.sleep(0.05)
-        assert is_ready("head", "compaction")
-    with ahead.compiling_head("compaction", points):
+        assert is_ready("exits", "compaction")
+    with ahead.compiling_for_exits("compaction", points):
         assert len(started) == 1
 
 
 def test_it_ends_with_the_body(started, points, monkeypatch):
     monkeypatch.setattr(ahead, "is_ready", lambda *_: False)
-    with pytest.raises(KeyboardInterrupt), ahead.compiling_head("compaction", points):
+    with pytest.raises(KeyboardInterrupt), ahead.compiling_for_exits("compaction", points):
         raise KeyboardInterrupt
     (process,) = started
     assert process.returncode == -signal.SIGKILL
@@ -73,7 +72,7 @@ def test_the_body_runs_where_it_cannot(started, points, monkeypatch, python):
     monkeypatch.setattr(ahead, "is_ready", lambda *_: False)
     monkeypatch.setattr(sys, "executable", python)
     ran = False
-    with ahead.compiling_head("compaction", points):
+    with ahead.compiling_for_exits("compaction", points):
         time.sleep(0.1)
         ran = True
     assert ran
@@ -89,26 +88,25 @@ def never_begun(monkeypatch):
 
 def test_another_helps_with_the_first_head_of_a_machine(started, points, never_begun):
     for _ in range(2):
-        with ahead.compiling_head("compaction", points):
+        with ahead.compiling_for_exits("compaction", points):
             pass
     assert [process.returncode for process in started] == [-signal.SIGKILL]
 
 
-def test_it_compiles_what_a_head_needs(points):
-    """What this process compiles beside them is of the same types."""
+def test_it_compiles_what_runs_from_exits_need(points):
+    """What this process runs beside it is of the same types."""
     model, point = registry.load("compaction"), points[0]
-    common = head._by_source, head._add, absorption._components, absorption._visits, lay_out, store._rehash
-    functions = *common, batch_function(model, hurried=model.margin is not None)
-    ahead._compile(model, point)
-    known = [list(each.signatures) for each in functions]
-    assert all(known)
+    engine = batch_function(model, hurried=model.margin is not None)
+    ahead.numba_engine.compile_for_exits(model, point)
+    known = list(engine.signatures)
     solved = head.Head(model, point, 1 << 25, by_margin=True)
     solved.grow(1 << 10)
     found = solved.solve()
+    assert known
     assert found is not None
     exits = exits_of(solved, found, 1 << 25)
     numba_engine.simulate(model, from_exits(pack(model, [point]), exits), [Job(0, 0, 10)], 0)
-    assert [list(each.signatures) for each in functions] == known
+    assert list(engine.signatures) == known
 
 
 def test_a_process_does_what_it_is_asked_for(started, points):
@@ -119,10 +117,10 @@ def test_a_process_does_what_it_is_asked_for(started, points):
 
 def test_nobody_is_started_in_vain(started, points, monkeypatch):
     monkeypatch.setattr(ahead, "is_ready", lambda *_: False)
-    with ahead.compiling_head("compaction", ()):
+    with ahead.compiling_for_exits("compaction", ()):
         pass
     monkeypatch.setattr(ahead, "num_cores", lambda: 1)
-    with ahead.compiling_head("compaction", points):
+    with ahead.compiling_for_exits("compaction", points):
         pass
     assert not started
 
