@@ -93,9 +93,7 @@ def merge_years(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
         for before, after in pairwise(parts):
             if before["first_year"] + before["num_years"] != after["first_year"]:
                 end = before["first_year"] + before["num_years"]
-                raise ResultError(
-                    f"years of one cluster do not lie end to end: until {end}, from {after['first_year']}"
-                )
+                raise ResultError(f"years of a cluster do not lie end to end: until {end}, from {after['first_year']}")
         total = no_years(cluster_of_row(parts[0]))
         for part in parts:
             total = total.plus(tally_of_row(part))

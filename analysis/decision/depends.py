@@ -210,7 +210,7 @@ def _of_cluster(
 
 
 def _between(up: float, down: float, is_up: bool, is_down: bool) -> float:
-    """A difference, as a power law that passes through both ends has it in their middle, or at the end that `is` here."""
+    """A difference, as a power law through both ends has it in their middle, or at the end that `is` of the design."""
     here = up if is_up else down if is_down else math.sqrt(up * down)
     return here * math.log(up / down) if up > 0.0 and down > 0.0 else up - down
 

@@ -1,7 +1,6 @@
 """Compilation for runs from a head's exits in a process of its own, while this one solves the head."""
 
 import pickle
-import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -34,25 +33,17 @@ def compiling_for_exits(protocol: str, points: Sequence[Point]) -> Iterator[None
     process = None
     if points and known and num_cores() > 1:
         once(_BEGUN, protocol, lambda: None)
-        process = _started(protocol, points[0])
+        with suppress(OSError):  # it cannot be started
+            process = child(__name__)
+            assert process.stdin
+            with process.stdin:
+                pickle.dump((protocol, points[0]), process.stdin)
     try:
         yield
     finally:
         if process:
             process.kill()
             process.wait()
-
-
-def _started(protocol: str, point: Point) -> subprocess.Popen[bytes] | None:
-    """A process that calls `compile_for_exits`; None if it cannot be started."""
-    try:
-        process = child(__name__)
-    except OSError:
-        return None
-    assert process.stdin
-    with suppress(BrokenPipeError), process.stdin:
-        process.stdin.write(pickle.dumps((protocol, point)))
-    return process
 
 
 if __name__ == "__main__":

@@ -238,15 +238,13 @@ def _exposure(invariant: str, tally: Tally) -> Exposure:
     return Exposure(runs, tally.exposed_ticks[invariant] * TIME_TICK / runs if runs else None)
 
 
-def risk_of(
-    invariant: str, tally: Tally, run: RunSettings, part: rare.LossPart | None, from_exits: bool = True
-) -> Risk:
+def risk_of(invariant: str, tally: Tally, run: RunSettings, part: rare.LossPart | None, is_tail: bool = True) -> Risk:
     """Returns the risk of an invariant, or DATA_LOSS, by a tally of runs: with a `part`, runs from a head's exits, or
     else from the beginning, within the head's bounds.
     """
     losses, hidden = method.judged(tally.outcomes, tally.broken, run._replace(precision_of=invariant))
     estimator = estimator_of_run(run)
-    if part and from_exits:
+    if part and is_tail:
         p, low, high = part.p(losses, tally.runs), *part.interval(estimator, losses, tally.runs, hidden)
     elif part:
         p, low, high = part.counted(estimator, losses, tally.runs, hidden)

@@ -128,16 +128,14 @@ def count_runs(where: Where, run: RunSettings, end: int, before: Made | None = N
     return _make(where, run, end, before, enough)
 
 
-def _make(
-    where: Where, run: RunSettings, end: int, before: Made | None, enough: Callable[[int, int, int], bool]
-) -> Made:
+def _make(where: Where, run: RunSettings, end: int, made: Made | None, enough: Callable[[int, int, int], bool]) -> Made:
     """Makes runs up to `end`, or until `enough`. The looks, and so the result, do not depend on the threads. None is
     made where not even runs without a loss, after which an interval is narrowest, would be enough."""
     rule = rule_of(run)
     looks = {*sequential.looks(run.runs)} if rule else {run.runs}
     if rule and rule.relative == math.inf:
         looks = {look for look in looks if enough(0, look, 0)}
-    sums, runs, _ = before or Made([0] * num_columns(where.model), 0, "")
+    sums, runs, _ = made or Made([0] * num_columns(where.model), 0, "")
     for look in sorted({look for look in looks if runs < look < end} | {end}):
         job = Job(0, run.first_run + runs, look - runs)
         more = run_sums(where.engine, where.model, where.points, job, run.seed, where.threads, where.progress)

@@ -338,6 +338,4 @@ def _check_losses(mine: Mapping[str, Any], cluster: Cluster) -> None:
     if mine["batches"] and mine["batches"] > mine["nodes"]:
         raise _wrong(mine, "batches", f"at most {TABLE}.nodes ({mine['nodes']})")
     if cluster.repair_queue and cluster.utilization >= 1.0:
-        raise _wrong(
-            mine, "repair_queue", f"nodes are lost {cluster.utilization:.3g} times as fast as they are repaired"
-        )
+        raise _wrong(mine, "repair_queue", f"nodes are lost {cluster.utilization:.3g} times as fast as repaired")

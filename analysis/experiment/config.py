@@ -249,9 +249,7 @@ def _check_only(experiment: Experiment) -> None:
 
 def _own(names: Iterable[str], keys: Mapping[str, Key]) -> frozenset[str]:
     """The keys that these names of a file or of overrides stand for, those of scenarios apart."""
-    outside = [
-        name.removeprefix("grid.") for name in names if not name.startswith("scenarios.") and name != "grid.where"
-    ]
+    outside = [key.removeprefix("grid.") for key in names if not key.startswith("scenarios.") and key != "grid.where"]
     return frozenset(find_key(name, keys).name for name in outside)
 
 

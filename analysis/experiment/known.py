@@ -93,9 +93,7 @@ def _check_units(key: Key, given: Mapping[str, Any]) -> None:
 
 def _with_factor(key: Key, value: float, factor: float) -> LogNormal:
     if value == 0 and factor > 1:
-        raise ConfigError(
-            f"{key.name}.error_factor = {as_toml(factor)}: 1, as 0 has no multiples; or give low and high"
-        )
+        raise ConfigError(f"{key.name}.error_factor = {as_toml(factor)}: 1, as 0 has no multiples; or low and high")
     if key.figure == PROBABILITY and value * factor**2 > 1:
         raise ConfigError(
             f"{key.name}.error_factor = {as_toml(factor)}: at most {digits(value**-0.5)} with this value, as a "

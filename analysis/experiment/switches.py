@@ -56,13 +56,11 @@ def idle(experiment: "Experiment") -> list[str]:
     off = switched_off(model, points)
     in_scenarios = {key for each in experiment.scenarios.values() for key in each.values}
     off = {key: by for key, by in off.items() if not in_scenarios.intersection(by)}
-    found = [key for key in off if key in experiment.own and any(each.figure(key) for each in experiment.points)]
+    idle = [key for key in off if key in experiment.own and any(each.figure(key) for each in experiment.points)]
     if profile and not experiment.clusters:  # a cluster has faults of its own
         faults = {f"rates.{action.name}" for action in model.actions if action.fault}
-        found += [
-            key for key in off if key in profile.figures.keys() & faults and not experiment.own & {key, *off[key]}
-        ]
-    said = [f"{key} ({_reason(off[key], points[0])})" for key in found]
+        idle += [key for key in off if key in profile.figures.keys() & faults and not experiment.own & {key, *off[key]}]
+    said = [f"{key} ({_reason(off[key], points[0])})" for key in idle]
     for name, scenario in experiment.scenarios.items():
         of_it = [each for each in experiment.points if each.scenario == name]
         for key, by in switched_off(model, [each.point for each in of_it]).items():

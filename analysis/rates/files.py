@@ -76,6 +76,6 @@ def _kind(path: Path, oddities: Oddities) -> str:
         return nearest
     needed = drives.NEEDED if nearest == "drives" else incidents.COLUMNS
     note(
-        oddities, UNKNOWN, 1, f"{path}: has no column {', '.join(name for name in needed if name in missing[nearest])}"
+        oddities, UNKNOWN, 1, f"{path}: has no column {', '.join(each for each in needed if each in missing[nearest])}"
     )
     return ""

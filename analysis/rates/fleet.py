@@ -57,7 +57,7 @@ def fleet_of(runs: pa.Table) -> Fleet:
     missing = np.where(before >= 0, np.clip(first - before - 1, 0, None), 0)
     note(oddities, GAPS, int(missing.sum()), _name(runs, int(missing.argmax())))
     failures = np.unique(np.stack([drive[failed], last[failed]]), axis=1)
-    _note_failures(oddities, failures, drive, last, runs)
+    _note_failed(oddities, failures, drive, last, runs)
     capacity = _capacities(oddities, drive, runs)
     group, names = _groups(drives, capacity, oddities)
     low, high = int(first.min()), int(last.max())
@@ -119,9 +119,7 @@ def _last_day_before(drive: np.ndarray, last: np.ndarray) -> np.ndarray:
     return np.maximum(before, -1)
 
 
-def _note_failures(
-    oddities: Oddities, failures: np.ndarray, drive: np.ndarray, last: np.ndarray, runs: pa.Table
-) -> None:
+def _note_failed(oddities: Oddities, failures: np.ndarray, drive: np.ndarray, last: np.ndarray, runs: pa.Table) -> None:
     failed, first_at, times = np.unique(failures[0], return_index=True, return_counts=True)
     final = np.zeros(int(drive[-1]) + 1, np.int64)
     np.maximum.at(final, drive, last)

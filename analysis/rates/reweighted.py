@@ -126,7 +126,7 @@ def _design(
             if head is None:
                 return None, point.scenario or ""
             part = _part(experiment, point, unknown, draws, head)
-        parts.append(_a_year(experiment, point, unknown, draws, part))
+        parts.append(_year(experiment, point, unknown, draws, part))
     return _summed(experiment, points, parts, draws), None
 
 
@@ -178,9 +178,7 @@ def _solved(experiment: Experiment, point: GridPoint, moves: Moves, drawn: Seque
     return np.array([lost_and_left(moves, chain) for chain in chains]).reshape(-1, 2)
 
 
-def _a_year(
-    experiment: Experiment, point: GridPoint, unknown: Mapping[str, Unknown], draws: Draws, part: _Part
-) -> _Part:
+def _year(experiment: Experiment, point: GridPoint, unknown: Mapping[str, Unknown], draws: Draws, part: _Part) -> _Part:
     """The losses of a scenario in a year: times the objects that it touches."""
     if PER_YEAR not in unknown:
         times: Any = _per_year(experiment, point)

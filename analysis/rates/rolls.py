@@ -76,10 +76,8 @@ def roll_counts(clusters: Sequence[Sequence[Samples]], source: str) -> Iterator[
     watched_days = np.concatenate([times[1:] // DAY_S for times in spans])
     lasted = np.concatenate([np.zeros(len(days)), *map(np.diff, spans)])
     yield Observed(evidence.ROLLS, series([*days, *watched_days], np.arange(len(lasted)) < len(days), lasted), source)
-    steps = [
-        (day_of(after.start_s), after.start_s - before.end_s) for roll in rolls for before, after in pairwise(roll)
-    ]
+    gaps = [(day_of(after.start_s), after.start_s - before.end_s) for roll in rolls for before, after in pairwise(roll)]
     ends = [(day_of(stop.end_s), stop.end_s - stop.start_s) for roll in rolls for stop in roll]
-    for kind, each in ((evidence.ROLL_RESTARTS, steps), (evidence.RESTART_ENDS, ends)):
+    for kind, each in ((evidence.ROLL_RESTARTS, gaps), (evidence.RESTART_ENDS, ends)):
         if each:
             yield Observed(kind, series([day for day, _ in each], [1] * len(each), [time for _, time in each]), source)

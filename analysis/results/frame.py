@@ -65,9 +65,7 @@ def frame(
         shared |= {"engine": ", ".join(each["engines"]), "stopped": ", ".join(each["stopped"]), "target": target}
         any_loss = {"name": DATA_LOSS, "data_loss": True, "about": "", "broken": each["lost"], "exposed_ticks": None}
         hidden = each["unfinished"] + (each["horizon"] if at_any_time else 0)
-        rows += [
-            shared | _estimate(each, invariant, estimator, hidden) for invariant in (any_loss, *each["invariants"])
-        ]
+        rows += [shared | _estimate(each, broken, estimator, hidden) for broken in (any_loss, *each["invariants"])]
     return pd.DataFrame(rows)
 
 

@@ -46,9 +46,7 @@ def _rows(trace: Trace, replayed: Replayed) -> Iterator[Arrow | NoteBox]:
     arrivals = {message: number for number, told in enumerate(replayed.told, 1) for message in told.received}
     sent: dict[Message, int] = {}
     for number, told in enumerate(replayed.told, 1):
-        since = {
-            message: sent[message] for message in told.received if number - sent.get(message, number) > _LATE_STEPS
-        }
+        since = {each: sent[each] for each in told.received if number - sent.get(each, number) > _LATE_STEPS}
         rows: list[Arrow | NoteBox] = [Arrow(number, *m, ARRIVED, since.get(m)) for m in told.received]
         rows += [NoteBox(number, note.over, note.text) for note in told.notes]
         rows += [Arrow(number, *message, LOST) for message in told.lost]

@@ -55,9 +55,7 @@ def kinds_of_ticks(cluster: Cluster, negligible: float = 1e-30) -> tuple[list[Ti
     if cluster.disk_loss > 0:
         rate = cluster.nodes * cluster.disks_per_node * cluster.disk_loss
         found.append(Tick(SINGLES, ANYWHERE, 1, rate, is_disk=cluster.disks_per_node > 1))
-    groups = [
-        (i, event, *group) for i, event in enumerate(cluster.events) for group in cluster.scopes_of(event).items()
-    ]
+    groups = [(i, event, *some) for i, event in enumerate(cluster.events) for some in cluster.scopes_of(event).items()]
     for i, event, nodes, number in groups:
         rate, rack = event.per_year * number, nodes if event.scope == RACK else ANYWHERE
         if event.scope == NODE and event.nodes:

@@ -129,9 +129,7 @@ def draw_years(
         streams = Streams(new_stream(), new_stream())
         room = losses, streams, nodes, down, room_for_fate(law, kinds)
         if not compiled(_years)(first, num, *given, *room, sums, weight, largest):
-            raise RunError(
-                f"nodes are lost more often in one year than the {len(losses.time):,} times there is room for"
-            )
+            raise RunError(f"nodes are lost more often in a year than the {len(losses.time):,} times there is room for")
         return YearTally(num, tuple((int(high) << 30) + int(low) for high, low in sums), weight, largest)
 
     total = no_years(cluster)
@@ -153,9 +151,7 @@ def warm_up_of(cluster: Cluster) -> float:
     warm_up = _windows(cluster.most_hits * window) * window
     if cluster.repair_queue:
         if cluster.utilization >= 1.0:
-            raise RunError(
-                f"nodes are lost {cluster.utilization:.3g} times as fast as one after another can be repaired"
-            )
+            raise RunError(f"nodes are lost {cluster.utilization:.3g} times as fast as one by one can be repaired")
         warm_up = warm_up / (1.0 - cluster.utilization) ** 2
     return warm_up
 

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -53,19 +54,12 @@ def object_code(text: str, soon: bool = False) -> bytes:
     of the time and gain a few percent, as expressions come folded.
 
     One thread at a time may be inside llvmlite, so a process of its own compiles what is long."""
-    if len(text) >= _LONG and (code := _compiled_beside(text, soon)):
-        return code
-    return _object_code(text, soon)
-
-
-def _compiled_beside(text: str, soon: bool) -> bytes | None:
-    """Returns what `_object_code` does, by another process; None if that cannot be started, or fails."""
-    try:
-        with child("quorisk.kernels.tracing.cpu", *["soon"][: int(soon)]) as process:
+    if len(text) >= _LONG:
+        with suppress(OSError), child(__name__, "soon" if soon else "") as process:
             code, _ = process.communicate(text.encode())
-    except OSError:
-        return None
-    return code if process.returncode == 0 else None
+            if process.returncode == 0:
+                return code
+    return _object_code(text, soon)
 
 
 def child(module: str, *arguments: str) -> "subprocess.Popen[bytes]":
@@ -77,19 +71,15 @@ def child(module: str, *arguments: str) -> "subprocess.Popen[bytes]":
 
 
 def _object_code(text: str, soon: bool) -> bytes:
-    module = _verified(text)
-    return _machine().emit_object(module if soon else _optimized(module))
+    return _machine().emit_object(_module(text, soon))
 
 
-def _verified(text: str) -> Any:
+def _module(text: str, soon: bool) -> Any:
     module = llvm.parse_assembly(text)
     module.verify()
-    return module
-
-
-def _optimized(module: Any) -> Any:
-    passes = llvm.create_pass_builder(_machine(), llvm.create_pipeline_tuning_options(speed_level=_SPEED))
-    passes.getModulePassManager().run(module, passes)
+    if not soon:
+        passes = llvm.create_pass_builder(_machine(), llvm.create_pipeline_tuning_options(speed_level=_SPEED))
+        passes.getModulePassManager().run(module, passes)
     return module
 
 

@@ -78,21 +78,11 @@ def init_verb(
     \b
     For Kafka: quorisk init kraft --brokers 30 --zones 3 --entries-per-second 1600 --retention "3 days" --topics 3/2/all
     """
-    given = {
-        "nodes": nodes,
-        "racks": racks,
-        "entries_per_second": entries_per_second,
-        "retention": retention,
-        "quorums": quorums,
-        "partitions": partitions,
-        "entry_bytes": entry_bytes,
-        "disks": disks,
-        "node_loss": node_loss,
-        "outages": outages,
-        "failovers": failovers,
-    }
+    arguments = dict(locals())
+    from quorisk.analysis.experiment.starters import OperatorAnswers
     from quorisk.kernels.protocols import registry
 
+    given = {name: arguments[name] for name in OperatorAnswers._fields}
     asks = not as_json and sys.stdin.isatty() and sys.stdout.isatty()
     if protocol is None and asks:
         protocol = typer.prompt(f"What kind of cluster: {_CHOICES}", default=PROTOCOLS[0])

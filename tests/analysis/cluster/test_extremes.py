@@ -7,7 +7,7 @@ import pytest
 from quorisk.analysis.cluster.availability import Restarts, availability
 from quorisk.analysis.cluster.certified import DrawPlan, certified
 from quorisk.analysis.cluster.sampled import losses_of_years
-from quorisk.analysis.decision.depends import depends
+from quorisk.analysis.decision.depends import YearlyElasticities, depends
 from quorisk.analysis.experiment.config import load
 from quorisk.analysis.experiment.scenarios import Scenario
 from quorisk.kernels.cluster.setting import Cluster
@@ -51,6 +51,7 @@ def written(path, scope="rack", p=1.0, ledgers=500, disks=1):
 def test_elasticities_of_a_probability_near_1(tmp_path, p):
     """With many ledgers a rack of three is hit if two of its nodes or more are taken: p² (3 - 2p)."""
     found = depends(written(tmp_path / "x.toml", p=p), 1 << 27, 1)
+    assert isinstance(found, YearlyElasticities)
     key = "cluster.events.z.p_lost"
     assert found.of_incidents[key] == pytest.approx(6.0 * (1.0 - p) / (3.0 - 2.0 * p), abs=0.02)
     assert found.of_entries[key] == pytest.approx(2.0, abs=0.01)

@@ -97,7 +97,7 @@ def test_it_compiles_what_runs_from_exits_need(points):
     """What this process runs beside it is of the same types."""
     model, point = registry.load("compaction"), points[0]
     engine = batch_function(model, hurried=model.margin is not None)
-    ahead.numba_engine.compile_for_exits(model, point)
+    numba_engine.compile_for_exits(model, point)
     known = list(engine.signatures)
     solved = head.Head(model, point, 1 << 25, by_margin=True)
     solved.grow(1 << 10)
@@ -109,10 +109,9 @@ def test_it_compiles_what_runs_from_exits_need(points):
     assert list(engine.signatures) == known
 
 
-def test_a_process_does_what_it_is_asked_for(started, points):
-    process = ahead._started("compaction", points[0])
-    assert process is not None
-    assert process.wait(LONGEST_S) == 0
+def test_a_process_does_what_it_is_asked_for(started, points, never_begun):
+    with ahead.compiling_for_exits("compaction", points):
+        assert started[0].wait(LONGEST_S) == 0
 
 
 def test_nobody_is_started_in_vain(started, points, monkeypatch):

@@ -330,7 +330,7 @@ def test_less_than_a_ledger_or_than_an_entry_in_each_write_set_is_refused(placed
 
 
 def test_more_that_is_refused(placed):
-    with pytest.raises(ConfigError, match=r"nodes are lost .* times as fast as they are repaired"):
+    with pytest.raises(ConfigError, match=r"nodes are lost .* times as fast as repaired"):
         placed("repair_queue=true", "node_loss=2000")
     with pytest.raises(ConfigError, match=r"cluster\.ledgers: only one of ledgers; stored_bytes and entry_bytes"):
         placed("stored_bytes=1 TB", "entry_bytes=1 kB")

@@ -134,7 +134,7 @@ MANY = "value with error_factor; or events with exposure, or low with high, both
         ("{ value = 1, error_factor = 0.5 }", f"{LOST}.error_factor = 0.5: a number from 1 (known exactly) to 1000"),
         (
             "{ value = 0, error_factor = 2 }",
-            f"{LOST}.error_factor = 2.0: 1, as 0 has no multiples; or give low and high",
+            f"{LOST}.error_factor = 2.0: 1, as 0 has no multiples; or low and high",
         ),
         ("{ value = -1, error_factor = 2 }", f"{LOST}.value = -1: 0, or a number from 1e-100 to 1e100, or a rate such"),
         ("{ events = 2.5, exposure = 1 }", f"{LOST}.events = 2.5: an integer from 0 to 1000000000000"),

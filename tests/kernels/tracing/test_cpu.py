@@ -13,8 +13,13 @@ TEXT = "define i64 @f(i64 %x) {\n  %y = add i64 %x, 1\n  ret i64 %y\n}\n"
 def asked(monkeypatch):
     """The texts that this process compiled itself, if all are long."""
     texts, compile_here = [], cpu._object_code
+
+    def noted(text, soon):
+        texts.append(text)
+        return compile_here(text, soon)
+
     monkeypatch.setattr(cpu, "_LONG", len(TEXT))
-    monkeypatch.setattr(cpu, "_object_code", lambda text, soon: texts.append(text) or compile_here(text, soon))
+    monkeypatch.setattr(cpu, "_object_code", noted)
     return texts
 
 
