@@ -103,7 +103,7 @@ def _steps(model: Model, cases: Cases) -> str:
     for values in cases.walks:
         params = model.make_params(_values(model, cases, values))
         declared.evaluated(model, "participants", params, teller.participants, params)
-        for walk in islice(declared.walks(model, params, WALKS, seed=1), STEPS):
+        for walk in islice(declared.walks(model, params, WALKS, 1, cases.rarely), STEPS):
             taken[walk.action] += 1
             name = model.actions[walk.action].name
             tell = partial(teller.tell, walk.state, params, name, walk.instance, walk.after)

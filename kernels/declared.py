@@ -7,7 +7,7 @@ itself, and of its states and steps one by one, in plain Python.
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from functools import cache
 from itertools import islice
 from typing import Any, NamedTuple
@@ -28,6 +28,7 @@ from quorisk.kernels.model import (
 from quorisk.kernels.ops import bits
 
 MOST_WIDTH = 63
+_RARELY = 0.02
 MOST_STEPS = 400
 """Largest number of steps of a walk."""
 MARGIN_STEPS = 2000
@@ -128,9 +129,9 @@ class Walk(NamedTuple):
     after: Any
 
 
-def walks(model: Model, params: Any, num: int, seed: int) -> Iterator[Walk]:
+def walks(model: Model, params: Any, num: int, seed: int, rarely: Container[str] = ()) -> Iterator[Walk]:
     """Yields the steps of random walks in plain Python; each state and step is checked. Actions taken seldom so far are
-    the likeliest. Raises ModelError, which names the mistake and its place."""
+    the likeliest, but for those that come `rarely`. Raises ModelError, which names the mistake and its place."""
     chance = random.Random(seed)
     taken: Counter[int] = Counter()
     choices = evaluated(model, "initial_choices", params, model.initial_choices, params)
@@ -145,7 +146,8 @@ def walks(model: Model, params: Any, num: int, seed: int) -> Iterator[Walk]:
             if not enabled:
                 break
             places = sorted({place for place, _ in enabled})
-            (place,) = chance.choices(places, [1 / (1 + taken[each]) for each in places])
+            often = [_RARELY if model.actions[each].name in rarely else 1.0 for each in places]
+            (place,) = chance.choices(places, [share / (1 + taken[i]) for share, i in zip(often, places, strict=True)])
             taken[place] += 1
             instance = chance.choice([each for at, each in enabled if at == place])
             lost, after = _taken(model, params, state, place, instance, chance)

@@ -58,6 +58,8 @@ class ClusterAnswer(NamedTuple):
     years: int
     """Number of years drawn."""
     assumptions: tuple[str, ...]
+    own_share: float = 1.0
+    """The cluster's part of all incidents; the others are of scenarios beside it, and sizes are not of these."""
 
 
 def placed_designs(experiment: Experiment) -> tuple[Placed, ...]:
@@ -318,6 +320,7 @@ def _as_json(found: ClusterAnswer) -> dict[str, Any]:
         "incidents_per_year": losses.incidents._asdict(),
         "years_between_incidents": between | {"method": losses.incidents.method},
         "expected_entries_per_year": losses.entries._asdict(),
+        "share_with_sizes": found.own_share,
         "incident_entries": _sizes(losses.in_entries),
         "incident_ledgers": _sizes(losses.in_ledgers),
         **_in_bytes(found),

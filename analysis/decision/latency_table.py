@@ -112,9 +112,7 @@ def measurements(path: Path, column: str | None = None) -> Measured:
             f"has {numbers.counted(len(names), 'column')}, named in its first line" if names else "has no measurements"
         )
         raise ConfigError(f"latency.replica.column = {as_toml(column)}: not a column of {path}, which {there}")
-    return Measured(
-        np.sort([_measured(line[column], f"{path}, line {number}") for number, line in enumerate(lines, 2)])
-    )
+    return Measured(np.sort([_measured(line[column], f"{path}, line {num}") for num, line in enumerate(lines, 2)]))
 
 
 def _measured(given: str | None, where: str) -> float:

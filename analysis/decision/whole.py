@@ -166,7 +166,8 @@ def likeliest_scenario(experiment: Experiment, found: Whole) -> Experiment:
         events = [each for placed in experiment.clusters[:1] for each in placed.cluster.events]
         outages = {text.cause(each.name) for each in events if each.scope == CLUSTER}
         wanted = [name for name, has in is_outage.items() if has == (most in outages)]
-        most = (wanted or list(is_outage) or names)[0]
+        likely = sorted(names, key=lambda name: -found.scenarios.get(name, {"p": 0.0})["p"])
+        most = (wanted or list(is_outage) or likely)[0]
     return experiment.changed(f"{SCENARIO}={most}")
 
 
@@ -211,4 +212,5 @@ def _with_rows(
         by_cause=shares,
     )
     assumed = f"Sizes of incidents are those of the cluster alone, without what {' and '.join(parts)} may lose at once"
-    return answer._replace(losses=joined, assumptions=(*answer.assumptions, assumed))
+    own_share = losses.incidents.value / often.value if often.value else 1.0
+    return answer._replace(losses=joined, assumptions=(*answer.assumptions, assumed), own_share=own_share)

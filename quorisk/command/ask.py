@@ -92,12 +92,12 @@ def explore_verb(
 
     memory_bytes = explore.parse_memory(memory)
     with bars.search_line() as progress:
-        found, seconds = explore.explore(experiment, memory_bytes, progress, max_depth)
-    told = explore.as_json(experiment, found, seconds)
+        found, took_s = explore.explore(experiment, memory_bytes, progress, max_depth)
+    told = explore.as_json(experiment, found, took_s)
     reply(
         as_json,
         told,
-        lambda: show.print_search(found, seconds, explore.history_switches(experiment), show.console()),
+        lambda: show.print_search(found, took_s, explore.history_switches(experiment), show.console()),
     )
 
 
@@ -143,9 +143,7 @@ def exact_verb(
         from quorisk.command import show_year
 
         if by_steps or by_time or storm or export:
-            raise ConfigError(
-                "--by-steps, --by-time, --storm, --export: need one scenario; pick it with --scenario NAME"
-            )
+            raise ConfigError("--by-steps, --by-time, --storm, --export: need a scenario; pick it with --scenario NAME")
         year = whole_of(experiment, None, memory_bytes, True, records=True)
         reply(as_json, year.whole_json(), lambda: show_year.print_year(year, experiment, show.console()))
         return

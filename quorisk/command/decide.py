@@ -50,9 +50,7 @@ def recommend_verb(
     fail_on_target: Annotated[
         bool, typer.Option("--fail-on-target", help="exit with 3 if no design meets the targets")
     ] = False,
-    details: Annotated[
-        bool, typer.Option("--details", help="print reasons, all designs, scenarios and limits")
-    ] = False,
+    details: Annotated[bool, typer.Option("--details", help="print reasons, all designs, scenarios, limits")] = False,
     markdown: Markdown = None,
     memory: Annotated[str, typer.Option(help="memory for solving a configuration exactly, such as 128MiB")] = "128MiB",
     scenario: NoScenario = None,

@@ -13,9 +13,7 @@ from quorisk.kernels.errors import ConfigError
 
 @app.command("rates")
 def rates_verb(
-    data: Annotated[
-        list[Path], typer.Argument(metavar="DATA...", help="files, or folders of them", show_default=False)
-    ],
+    data: Annotated[list[Path], typer.Argument(metavar="DATA...", help="files or folders of them", show_default=False)],
     conf: Conf,
     profile: Annotated[str, typer.Option(help="profile for all figures that the data do not tell")] = "bookkeeper_ssd",
     of: Annotated[

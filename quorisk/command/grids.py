@@ -28,12 +28,8 @@ def run_verb(
         float | None,
         typer.Option(min=0.0, help="stop computing after this many seconds, and report the runs done by then"),
     ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="keep what is in the folder, and run what is missing")
-    ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="only plan, and say how long the sweep would take")
-    ] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="keep what is in the folder; run what is missing")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="only plan; say how long the sweep would take")] = False,
     strict: Strict = False,
     as_json: Json = False,
 ) -> None:

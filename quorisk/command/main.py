@@ -7,10 +7,10 @@ import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import NoReturn, TextIO
 
-from typer.exceptions import TyperException
+from typer.exceptions import Abort, TyperException
 
 from quorisk.analysis.experiment.characters import is_control, one_line
 from quorisk.command import ask, begin, cluster, decide, depends, from_data, grids, measure, museum  # noqa: F401
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _exit(f"error: {error}", FAILED)
     except MemoryError:
         _exit("error: out of memory", FAILED)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Abort):  # the latter at a question
         code = INTERRUPTED
     if code == INTERRUPTED:  # which is also how Typer tells of Ctrl-C
         _let_go(sys.stdout)
@@ -85,7 +85,8 @@ def _check_text(arguments: Sequence[str]) -> None:
     for argument in arguments:
         if any(is_control(character) for character in argument):
             raise ConfigError(f"{argument}: has control characters, or is not UTF-8; rename it")
-    for option, value in pairwise(["quorisk", *(part for each in arguments for part in each.split("=", 1))]):
+    parts = (each.split("=", 1) if each.startswith("-") else [each] for each in arguments)
+    for option, value in pairwise(["quorisk", *chain.from_iterable(parts)]):
         if not value and option != "--title":  # such as a shell's variable that is not set: a path would be this folder
             raise ConfigError(f"after {option}: an empty argument")
         if option in ("--out", "--plot") and (why := remote_refusal(value)):

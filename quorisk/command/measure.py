@@ -9,9 +9,7 @@ from quorisk.command.app import Json, Threads, app, reply
 
 @app.command("check-protocol")
 def check_protocol_verb(
-    name: Annotated[
-        str, typer.Argument(metavar="NAME", help="a protocol, such as one of your own", show_default=False)
-    ],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="a protocol, for instance your own", show_default=False)],
     as_json: Json = False,
 ) -> None:
     """Check that a protocol keeps to the contract.

@@ -41,7 +41,7 @@ def _one(found: ClusterAnswer, confidence: float, out: Console) -> None:
     if losses.in_entries:
         size = numbers.in_full(losses.in_entries["p50"].value)
         entries = "entry" if size == "1" else "entries"
-        out.print(f"Lost at once: {size} {entries} (median).", soft_wrap=True)
+        out.print(f"Lost at once{_of_own(found)}: {size} {entries} (median).", soft_wrap=True)
     table = make_table("", "", f"{numbers.percent(confidence)} interval")
     table.add_row("P(any loss in a year)", *_cells(losses.p_any))
     table.add_row("P(any loss in ten years)", *_cells(losses.p_any_in_ten_years))
@@ -51,12 +51,13 @@ def _one(found: ClusterAnswer, confidence: float, out: Console) -> None:
     if losses.in_entries:
         _sizes(found, out)
         show_year.causes({name: cause.share for name, cause in losses.by_cause.items()}, out)
-        out.print(f"So much at once, or more: {_at_least(found)}.", soft_wrap=True)
+        out.print(f"So much at once, or more{_of_own(found)}: {_at_least(found)}.", soft_wrap=True)
     _availability(found, out)
 
 
 def _several(found: Sequence[ClusterAnswer], out: Console) -> None:
-    headings = ("P(any loss)\na year", "interval", "once in", "median entries", "p99", "entries a year")
+    median = "median entries" if all(each.own_share == 1.0 for each in found) else "median entries\nof the cluster's"
+    headings = ("P(any loss)\na year", "interval", "once in", median, "p99", "entries a year")
     table = make_table("design", *headings)
     for each in found:
         losses = each.losses
@@ -94,8 +95,13 @@ def _between(incidents: YearFigure) -> str:
     return f"once in {say_time(YEAR_S / incidents.value)}"
 
 
+def _of_own(found: ClusterAnswer) -> str:
+    return "" if found.own_share == 1.0 else f", in incidents of the cluster ({numbers.share(found.own_share)} of all)"
+
+
 def _sizes(found: ClusterAnswer, out: Console) -> None:
-    table = make_table("an incident loses", "median", "p90", "p99")
+    which = "an incident" if found.own_share == 1.0 else "one of the cluster"
+    table = make_table(f"{which} loses", "median", "p90", "p99")
     losses = found.losses
     table.add_row("entries", *(numbers.in_full(size.value) for size in losses.in_entries.values()))
     if found.entry_bytes:

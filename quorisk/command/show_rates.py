@@ -24,7 +24,7 @@ def print_rates(answer: RatesAnswer, out: Console) -> None:
     if answer.fleet and answer.fleet.groups:
         _models(answer.fleet, out)
     table = show.make_table("key", "from the data", "90 %", answer.base.name)
-    table.columns[0].min_width = max((len(each.key) for each in answer.findings), default=0)
+    table.columns[0].no_wrap = 3 * max((len(each.key) for each in answer.findings), default=0) < out.width
     for each in answer.findings:
         if each.key:
             default = _default(each, each.default) if each.default else ""

@@ -9,6 +9,7 @@ from rich.markup import escape
 from quorisk.analysis.cluster.figures import YearFigure
 from quorisk.analysis.decision.whole import Whole
 from quorisk.analysis.experiment.config import Experiment
+from quorisk.analysis.statistics.estimator import Estimator
 from quorisk.analysis.statistics.yearly import FATES, Ends, disagree
 from quorisk.command import show
 from quorisk.say import numbers, text
@@ -52,6 +53,7 @@ def print_year(found: Whole, experiment: Experiment, out: Console) -> None:
         solved = row["low"] == row["high"]
         p = "0 (proved)" if row["high"] == 0.0 else numbers.plain(row["p"], 6 if solved else 3) if row["p"] else ""
         p = p or numbers.bound(row["high"], numbers.plain)
+        p += " (bounds only)" if row["p"] and Estimator.far_apart(row["low"], row["high"]) else ""
         objects = row["per_year"] * row["hits"]
         bound = numbers.bound(objects * row["high"], numbers.plain, math.inf)
         lost_here = numbers.plain(objects * row["p"]) if row["low"] or solved else bound
@@ -119,7 +121,9 @@ def print_losses_and_cause(found: Whole, experiment: Experiment, is_shown: bool,
         return
     cause = max(found.by_cause, key=lambda each: found.by_cause[each])
     shown = experiment.points[0].scenario
-    how = "" if shown == cause or not is_shown else f" Shown for one entry{f' in scenario {shown}' if shown else ''}:"
+    where = f"one entry{f' in scenario {shown}' if shown else ''}"
+    how = f" Shown for {where}:" if is_shown else f" It has no trace; searched was what is lost of {where}:"
+    how = "" if shown == cause else how
     share = numbers.share(found.by_cause[cause] / total)
     out.print(f"The likeliest incident ({share} of them): {text.cause(cause)}.{how}")
 

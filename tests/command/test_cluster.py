@@ -1,14 +1,19 @@
 """`quorisk cluster`: what it prints, of one design and of several, and its JSON."""
 
+import io
 import json
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from rich.console import Console
 
+from quorisk import cluster
 from quorisk.analysis.cluster.availability import RackDown
 from quorisk.analysis.cluster.figures import Size
 from quorisk.command import show_cluster
+from quorisk.say import numbers
 from tests.analysis.experiment.files import BOOKKEEPER
 from tests.analysis.experiment.test_cluster import CLUSTER
 from tests.support import ROOT
@@ -107,6 +112,24 @@ def test_in_python(on_a_cluster):
     assert frame["p_any"] == found.designs[0].losses.p_any.value == found.as_json()["p_any_loss_per_year"]["p"]
     assert "P(any loss in a year)" in found._repr_html_()
     assert repr(found).startswith("<Incidents: P(any loss in a year) 0.03")
+
+
+def test_sizes_are_said_to_be_of_the_cluster_s_own_incidents(quorisk, on_a_cluster):
+    """Beside a scenario whose incidents take an entry each."""
+    scenario = "[scenarios.takeover]\nper_year = 5e-4\nincident = true\nfaults.max_lost = 3\nauto_recovery = false\n"
+    scenario += 'rates.bookie_is_lost = "1 / min"\nrun.lifetime = "10 days"\n'
+    Path(on_a_cluster).write_text(Path(on_a_cluster).read_text() + scenario)
+    found = json.loads(quorisk("cluster", on_a_cluster, "--json")[1])
+    own = sum(each["share"] for cause, each in found["causes"].items() if cause != "takeover")
+    assert found["share_with_sizes"] == pytest.approx(own)
+    out = quorisk("cluster", on_a_cluster)[1]
+    of = f", in incidents of the cluster ({numbers.share(own)} of all): "
+    assert f"Lost at once{of}88" in out
+    assert "┃ one of the cluster loses ┃" in out
+    assert f"So much at once, or more{of}" in out
+    console = Console(width=200, record=True, file=io.StringIO())
+    show_cluster.print_clusters(2 * list(cluster(on_a_cluster).designs), 0.95, console)
+    assert "of the cluster's" in console.export_text()
 
 
 def test_of_what_was_drawn_too_seldom_only_is_said_what_it_is_at_most():

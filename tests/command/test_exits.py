@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+import typer
 
 from quorisk.analysis import bench
 from quorisk.kernels.errors import RunError
@@ -52,9 +53,10 @@ def test_bad_input_ends_with_2_and_one_line(quorisk, file, arguments, said):
     assert len(err.splitlines()) == 1
 
 
-def test_an_interrupted_command_ends_with_130_and_one_line(quorisk, monkeypatch):
+@pytest.mark.parametrize("how", [KeyboardInterrupt, typer.Abort])  # the latter at a question
+def test_an_interrupted_command_ends_with_130_and_one_line(quorisk, monkeypatch, how):
     def interrupted(*_):
-        raise KeyboardInterrupt
+        raise how
 
     monkeypatch.setattr(bench, "bench", interrupted)
     assert quorisk("bench") == (130, "", "interrupted\n")

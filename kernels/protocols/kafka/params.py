@@ -65,13 +65,7 @@ PARAMETERS = with_docs(
     Parameter("max_outages", "faults", (0, 7), later=True),
     Parameter("max_zone_outages", "faults", (0, 7), later=True),
 )
-_FENCES = (
-    "fenced_fetch",
-    "fenced_high_watermark",
-    "fenced_isr_shrink",
-    "fenced_isr_expand",
-    "truncate_same_epoch_only",
-)
+_FENCE = ("fenced_fetch", "fenced_high_watermark", "fenced_isr_shrink", "fenced_isr_expand", "truncate_same_epoch_only")
 CONDITIONS = (
     Condition(
         "continuous_writes",
@@ -79,7 +73,7 @@ CONDITIONS = (
         "compared without them",
         lambda v: (
             not v["continuous_writes"]
-            or (v["truncation"] == "kip320" and v["track_committed"] and all(v[name] for name in _FENCES))
+            or (v["truncation"] == "kip320" and v["track_committed"] and all(v[name] for name in _FENCE))
         ),
     ),
     Condition("zones", "at most replicas", lambda v: v["zones"] <= v["replicas"]),
