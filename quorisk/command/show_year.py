@@ -122,7 +122,7 @@ def print_losses_and_cause(found: Whole, experiment: Experiment, is_shown: bool,
     cause = max(found.by_cause, key=lambda each: found.by_cause[each])
     shown = experiment.points[0].scenario
     where = f"one entry{f' in scenario {shown}' if shown else ''}"
-    how = f" Shown for {where}:" if is_shown else f" It has no trace; searched was what is lost of {where}:"
+    how = f" Shown for {where}:" if is_shown else f" It has no trace of its own. For {where}:"
     how = "" if shown == cause else how
     share = numbers.share(found.by_cause[cause] / total)
     out.print(f"The likeliest incident ({share} of them): {text.cause(cause)}.{how}")

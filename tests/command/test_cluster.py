@@ -132,6 +132,20 @@ def test_sizes_are_said_to_be_of_the_cluster_s_own_incidents(quorisk, on_a_clust
     assert "of the cluster's" in console.export_text()
 
 
+def test_a_cause_without_a_trace_is_said_to_have_none(quorisk, on_a_cluster):
+    out = quorisk("trace", on_a_cluster, "--memory", "1MiB")[1]
+    assert "The likeliest incident (99.4% of them): power outage. It has no trace of its own. For one entry:" in out
+    scenarios = "".join(
+        f"[scenarios.{name}]\nper_year = 1e-9\nincident = true\nfaults.max_lost = {most}\nauto_recovery = false\n"
+        'rates.bookie_is_lost = "1 / min"\nrun.lifetime = "10 days"\n'
+        for name, most in {"first": 1, "second": 3}.items()
+    )
+    Path(on_a_cluster).write_text(Path(on_a_cluster).read_text() + scenarios)
+    code, out, err = quorisk("trace", on_a_cluster)
+    assert (code, err) == (0, "")
+    assert "power outage. Shown for one entry in scenario second:" in out
+
+
 def test_of_what_was_drawn_too_seldom_only_is_said_what_it_is_at_most():
     at_least = {1.0: Size(1e-3, 0.9e-3, 1.1e-3), 10.0: Size(1e-6, 0.6e-6, 3e-6), 100.0: Size(1e-8, 0.0, 1e-6)}
     found: Any = SimpleNamespace(losses=SimpleNamespace(at_least=at_least | {1000.0: Size(0.0, 0.0, 1e-6)}))
