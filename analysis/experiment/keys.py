@@ -126,7 +126,7 @@ def _texts(value: object) -> list[str] | None:
     return value if isinstance(value, list) and all(isinstance(each, str) for each in value) else None
 
 
-INTERVAL = Kind(float, "a number of milliseconds, from 0.001 to 1e15", _per_second)
+INTERVAL = Kind(float, "a number of milliseconds, from 0.001 to 1e15, under its name in clusters", _per_second)
 SWITCH = Kind(bool, "true or false", lambda v: v if isinstance(v, bool) else None)
 TEXT = Kind(str, "a string", lambda v: v if isinstance(v, str) else None)
 TEXTS = Kind(list, "a list of strings", _texts)

@@ -105,7 +105,7 @@ def _value(protocol: str, name: str, answer: str) -> Any:
         "retention": (_retention, units.TIME),
         "disks": (lambda text: _count(text, MOST_DISKS), f"an integer from 1 to {MOST_DISKS}"),
         "partitions": (lambda text: _count(text.replace(",", ""), 10**6), "an integer from 1 to 1,000,000"),
-        "quorums": (lambda text: _quorums(protocol, text), f"three figures, such as {_EXAMPLES[protocol]}"),
+        "quorums": (lambda text: _quorums(protocol, text), f"three figures from 1 up, such as {_EXAMPLES[protocol]}"),
         **{name: _figure(key) for name, key in _OPTIONAL.items() if key},
     }
     read, allowed = readers[name]
