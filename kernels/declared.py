@@ -29,6 +29,7 @@ from quorisk.kernels.ops import bits
 
 MOST_WIDTH = 63
 _RARELY = 0.02
+"""Weight of an action that comes rarely, where that of others is 1."""
 MOST_STEPS = 400
 """Largest number of steps of a walk."""
 MARGIN_STEPS = 2000

@@ -66,7 +66,7 @@ def test_one_ledger_is_on_one_disk(tmp_path, disks):
 
 
 def test_events_that_rarely_touch_an_object(tmp_path):
-    """Of 40 nodes with two copies of each of four ledgers, an event touches a fifth of a ledger on average."""
+    """An event touches a fifth of a ledger on average: two copies of each of four ledgers are on 40 nodes."""
     [placed] = written(tmp_path / "x.toml").clusters
     placed = placed._replace(cluster=placed.cluster._replace(nodes=40, ledgers=4, racks=1, ensemble_size=2))
     event = Scenario(0.4, "", (), {}, hits="node_ledgers").event(placed)

@@ -94,7 +94,7 @@ def test_another_helps_with_the_first_head_of_a_machine(started, points, never_b
 
 
 def test_it_compiles_what_runs_from_exits_need(points):
-    """What this process runs beside it is of the same types."""
+    """Runs from real exits need no other types."""
     model, point = registry.load("compaction"), points[0]
     engine = batch_function(model, hurried=model.margin is not None)
     numba_engine.compile_for_exits(model, point)
