@@ -81,6 +81,14 @@ def test_time_outs_of_adds_give_message_loss(quorisk):
     assert found[2].startswith(f"{ends[1]} to")
 
 
+def test_a_table_with_long_keys_is_not_cut_off(quorisk):
+    code, out, _ = quorisk("rates", str(ROOT / "tests/data/metrics/kubernetes.json"), "--profile", "kafka_kraft")
+    lines = [line for line in out.splitlines() if line[0] in "┏┃┡│└"]
+    assert code == 0
+    assert len(lines) > 5
+    assert {line[-1] for line in lines} <= set("┓┃┩│┘")
+
+
 def test_incidents_and_metrics_are_read_together(quorisk, tmp_path):
     (tmp_path / "list.csv").write_text("kind,node,start,end,data_lost\nnode,b1,2025-02-01,2025-02-02,true\n")
     up = {"metric": {"__name__": "up"}, "values": [[START, "1"], [START + 60, "0"], [START + 120, "1"]]}

@@ -101,6 +101,15 @@ def test_each_scenario_says_the_number_of_runs_behind_its_interval():
     assert (runs_of_interval(head), runs_of_interval(head | {"exit_runs": math.nan})) == (3_000, 0)
 
 
+@pytest.mark.parametrize(("low", "is_bounded"), [(2e-12, True), (2e-9, False)])
+def test_the_middle_of_bounds_is_no_estimate(low, is_bounded):
+    experiment, said = load(), io.StringIO()
+    found = year(experiment)
+    rows = {name: row | {"p": 4e-9, "low": low, "high": 8e-9} for name, row in found.scenarios.items()}
+    show_year.print_year(found._replace(scenarios=rows), experiment, Console(file=said, width=300))
+    assert said.getvalue().count("4 × 10⁻⁹ (bounds only)") == is_bounded * len(rows)
+
+
 @pytest.mark.parametrize("document", [DOCUMENT, CLUSTERED], ids=["scenarios", "cluster"])
 def test_every_verb_says_the_same_first(quorisk_of, document):
     """estimate, exact, compare, sensitivity, trace, recommend, and on a cluster cluster."""
