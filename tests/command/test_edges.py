@@ -17,7 +17,7 @@ from quorisk.say.waiting import told_on
 from quorisk.sparkjobs import folder
 from quorisk.sparkjobs.draw import plot
 from tests.plots.tables import table, write
-from tests.support import SMALL_FILE
+from tests.support import ROOT, SMALL_FILE
 
 
 @pytest.fixture
@@ -43,6 +43,11 @@ def test_names_that_are_no_utf_8_or_move_the_cursor_are_refused_before_anything_
     assert (code, out) == (2, "")
     assert err == f"error: {shown}: has control characters, or is not UTF-8; rename it\n"
     assert not list(tmp_path.iterdir())
+
+
+def test_an_override_without_a_key_is_no_empty_argument(quorisk):
+    code, _, err = quorisk("estimate", str(ROOT / "configs/limbo.toml"), "--set", "=1")
+    assert (code, err.split(": ", 2)[2]) == (2, '--set "=1": written as section.key=value\n')
 
 
 @pytest.mark.parametrize(

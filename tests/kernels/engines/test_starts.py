@@ -5,6 +5,7 @@ import pytest
 
 from quorisk.kernels.engines import jax_engine, lanes, numba_engine
 from quorisk.kernels.engines.job import Job
+from quorisk.kernels.engines.numba_run import _first_above
 from quorisk.kernels.engines.points import Points, pack
 from quorisk.kernels.engines.starts import UNIT, starts
 from quorisk.kernels.model import leaves
@@ -17,6 +18,13 @@ from tests.support import point_of
 MODEL = registry.load("compaction")
 POINT = point_of(MODEL, rates={"broker_crash": 1e-3}, messages=3, compactions=2, keys=2, values=1, max_crashes=1)
 SEED, RUNS = 5, 3000
+
+
+@pytest.mark.parametrize("numbers", [[3], [1, 4, 4, 9, 12], list(range(0, 64, 2))])
+def test_a_start_is_the_first_with_more_flow_before_its_end(numbers):
+    ascending = np.array(numbers)
+    for number in range(-1, 66):
+        assert _first_above(ascending, number) == np.searchsorted(ascending, number, "right")
 
 
 @pytest.fixture(scope="module")
