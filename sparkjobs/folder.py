@@ -148,7 +148,7 @@ def check_writable(out: Path) -> None:
         raise ConfigError(f" {out}: {there} cannot be written", "out")
     mine = [out / name for name in (EXPERIMENT, REPORT) if (out / name).exists()]
     if mine and not any((out / name).exists() for name in (LOG, RESULTS, TASKS, YEARS, ANSWERS)):
-        raise ConfigError(f" {out}: {mine[0]} is there, and of no sweep; choose another folder", "out")
+        raise ConfigError(f" {out}: no sweep has written {mine[0]}; choose another folder", "out")
 
 
 def as_run(experiment: Experiment) -> str:

@@ -151,7 +151,7 @@ def warm_up_of(cluster: Cluster) -> float:
     warm_up = _windows(cluster.most_hits * window) * window
     if cluster.repair_queue:
         if cluster.utilization >= 1.0:
-            raise RunError(f"nodes are lost {cluster.utilization:.3g} times as fast as one by one can be repaired")
+            raise RunError(f"nodes are lost {cluster.utilization:.3g} times as fast as they can be repaired")
         warm_up = warm_up / (1.0 - cluster.utilization) ** 2
     return warm_up
 

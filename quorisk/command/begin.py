@@ -40,7 +40,7 @@ def init_verb(
         typer.Option(
             "--quorums",
             "--topics",
-            help='today\'s: "E 3, WQ 3, AQ 2", or "RF 3, min ISR 2, acks all"; of Kafka several: "3/2/all; 2/1/all"',
+            help='today\'s: "E 3, WQ 3, AQ 2", or "RF 3, min ISR 2, acks all"; several for Kafka: "3/2/all; 2/1/all"',
         ),
     ] = None,
     partitions: Annotated[

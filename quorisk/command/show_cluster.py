@@ -56,7 +56,7 @@ def _one(found: ClusterAnswer, confidence: float, out: Console) -> None:
 
 
 def _several(found: Sequence[ClusterAnswer], out: Console) -> None:
-    median = "median entries" if all(each.own_share == 1.0 for each in found) else "median entries\nof the cluster's"
+    median = "median entries" if all(each.own_share == 1.0 for each in found) else "median entries\n(cluster alone)"
     headings = ("P(any loss)\na year", "interval", "once in", median, "p99", "entries a year")
     table = make_table("design", *headings)
     for each in found:
@@ -100,7 +100,7 @@ def _of_own(found: ClusterAnswer) -> str:
 
 
 def _sizes(found: ClusterAnswer, out: Console) -> None:
-    which = "an incident" if found.own_share == 1.0 else "one of the cluster"
+    which = "an incident" if found.own_share == 1.0 else "an incident of the cluster"
     table = make_table(f"{which} loses", "median", "p90", "p99")
     losses = found.losses
     table.add_row("entries", *(numbers.in_full(size.value) for size in losses.in_entries.values()))

@@ -125,11 +125,11 @@ def test_sizes_are_said_to_be_of_the_cluster_s_own_incidents(quorisk, on_a_clust
     out = quorisk("cluster", on_a_cluster)[1]
     of = f", in incidents of the cluster ({numbers.share(own)} of all): "
     assert f"Lost at once{of}88" in out
-    assert "┃ one of the cluster loses ┃" in out
+    assert "┃ an incident of the cluster loses ┃" in out
     assert f"So much at once, or more{of}" in out
     console = Console(width=200, record=True, file=io.StringIO())
     show_cluster.print_clusters(2 * list(cluster(on_a_cluster).designs), 0.95, console)
-    assert "of the cluster's" in console.export_text()
+    assert "(cluster alone)" in console.export_text()
 
 
 def test_a_cause_without_a_trace_is_said_to_have_none(quorisk, on_a_cluster):

@@ -62,7 +62,7 @@ def test_what_was_left_half_written_goes(tmp_path):
 def test_a_file_of_somebody_else_is_not_replaced(tmp_path, name):
     folder.check_writable(tmp_path)
     (tmp_path / name).write_text("mine")
-    with pytest.raises(ConfigError, match=rf"^out \S+: \S+{name} is there, and of no sweep; choose another folder$"):
+    with pytest.raises(ConfigError, match=rf"^out \S+: no sweep has written \S+{name}; choose another folder$"):
         folder.check_writable(tmp_path)
     (tmp_path / folder.LOG).touch()  # of a sweep that was killed at its beginning
     folder.check_writable(tmp_path)
