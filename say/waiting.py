@@ -13,30 +13,39 @@ SOON_S, EVERY_S = 3.0, 10.0
 
 
 @contextmanager
-def told_on(console: "Console", every_s: float = EVERY_S) -> Iterator[Callable[[str], None]]:
+def told_on(console: "Console") -> Iterator[Callable[[str], None]]:
     """Yields a function to call with a line of progress: shown at once on a terminal, and gone at the end; else, the
-    last line every `every_s` seconds, first after SOON_S."""
+    last line as `now_and_then` prints it."""
     if console.is_terminal:
         with console.status("") as line:
             yield line.update
         return
-    last, ended = "", threading.Event()
+    last = ""
 
     def tell(text: str) -> None:
         nonlocal last
         last = text
 
+    with now_and_then(console, lambda: last):
+        yield tell
+
+
+@contextmanager
+def now_and_then(console: "Console", line: Callable[[], str]) -> Iterator[None]:
+    """Prints what `line` returns, unless it is empty, every EVERY_S seconds, first after SOON_S."""
+    ended = threading.Event()
+
     def write() -> None:
-        wait_s = min(every_s, SOON_S)
+        wait_s = SOON_S
         while not ended.wait(wait_s):
-            wait_s = every_s
-            if last:
-                console.print(last, soft_wrap=True, markup=False)
+            wait_s = EVERY_S
+            if text := line():
+                console.print(text, soft_wrap=True, markup=False)
 
     thread = threading.Thread(target=write, daemon=True)
     thread.start()
     try:
-        yield tell
+        yield
     finally:
         ended.set()
         thread.join()

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import settings
 
 from quorisk.command import main
+from quorisk.say import waiting
 
 HERE = Path(__file__).parent
 settings.register_profile("usual", max_examples=200)
@@ -20,7 +21,9 @@ settings.load_profile("usual")
 
 def pytest_configure():
     """Has Ctrl-C end commands that tests start, even if these run in the background of a script, where it would not.
-    Garbage is looked for seldom, which else takes a tenth of the time."""
+    Garbage is looked for seldom, which else takes a tenth of the time. No progress is told, on however slow a machine:
+    tests that are about it set the time from which on it is."""
+    waiting.SOON_S = 1e6
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     gc.set_threshold(100_000, 20, 100)

@@ -1,9 +1,9 @@
-"""The progress of a verb, and the time that the rest takes: bars and lines on stderr, if it is a terminal."""
+"""The progress of a verb on stderr, and the time that the rest takes: bars on a terminal, else lines now and then."""
 
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
@@ -13,7 +13,7 @@ from quorisk.analysis.decision.pace import rounded
 from quorisk.command.show import console
 from quorisk.kernels.progress import Progress
 from quorisk.say import numbers
-from quorisk.say.waiting import SOON_S, told_on
+from quorisk.say.waiting import SOON_S, now_and_then, told_on
 
 if TYPE_CHECKING:
     from quorisk.analysis.estimate import rare  # takes long to load
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def run_bar(num_runs: int, what: str = "runs") -> Iterator[Progress]:
-    """Counts runs, or `what`, on stderr if it is a terminal, with the time left: yields a function to call with each
-    number that ended."""
+    """Counts runs, or `what`, with the time left: yields a function to call with each number that ended."""
     with _progress() as bar:
         task = bar.add_task("", total=num_runs, what=what)
         yield lambda ended: bar.advance(task, ended)
@@ -53,22 +52,29 @@ def estimate_bar(num_runs: int) -> Iterator[tuple[Progress, "rare.Solving"]]:
         yield ended, solving
 
 
-def _progress() -> Bar:
+@contextmanager
+def _progress() -> Iterator[Bar]:
     err, counted = console(stderr=True), TextColumn("of {task.total:,.0f} {task.fields[what]}")
     columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), counted, TimeRemainingColumn()
-    return Bar(*columns, console=err, transient=True, disable=not err.is_terminal)
+    bar = Bar(*columns, console=err, transient=True, disable=not err.is_terminal)
+    with bar if err.is_terminal else now_and_then(err, lambda: _line(bar)):
+        yield bar
 
 
-@contextmanager
-def status() -> Iterator[Callable[[str], None] | None]:
-    """Shows a line on stderr for work of unknown length: yields a function to call with its text; None if
-    stderr is no terminal."""
-    err = console(stderr=True)
-    if not err.is_terminal:
-        yield None
-        return
-    with err.status("") as line:
-        yield line.update
+def _line(bar: Bar) -> str:
+    """The text of a bar, for a log; empty if there is none yet."""
+    for task in reversed(bar.tasks):
+        if task.visible:
+            done = f"{task.completed:,.0f} of " if task.completed else ""
+            left = f"; about {rounded(task.time_remaining)} left" if task.time_remaining else ""
+            told = f"{done}{task.total or 0:,.0f} {task.fields['what']}{left}"
+            return f"{task.description} ({told})" if task.description else told
+    return ""
+
+
+def status() -> AbstractContextManager[Callable[[str], None]]:
+    """Shows a line for work of unknown length: yields a function to call with its text."""
+    return told_on(console(stderr=True))
 
 
 @contextmanager
@@ -95,14 +101,14 @@ def status_with_designs() -> Iterator[tuple[Callable[[str], None], Callable[[str
 
 
 @contextmanager
-def search_line() -> Iterator[Callable[[int, int], None] | None]:
+def search_line() -> Iterator[Callable[[int, int], None]]:
     """Shows `status` of a search: yields a function to call with the number of states, and the depth."""
     with status() as tell:
-        yield (lambda states, depth: tell(f"{numbers.counted(states, 'state')}, depth {depth:,}")) if tell else None
+        yield lambda states, depth: tell(f"{numbers.counted(states, 'state')}, depth {depth:,}")
 
 
 @contextmanager
-def chain_line() -> Iterator[Callable[[int, int, float], None] | None]:
+def chain_line() -> Iterator[Callable[[int, int, float], None]]:
     """Shows `status` of a chain that is built: yields a function to call with the numbers of states and transitions so
     far, and the number of states expected in all."""
     start = time.monotonic()
@@ -115,4 +121,4 @@ def chain_line() -> Iterator[Callable[[int, int, float], None] | None]:
         return f"{so_far}; about {expected:.1g} states are to be expected, in about {rounded(left_s)} more"
 
     with status() as tell:
-        yield (lambda *found: tell(line(*found))) if tell else None
+        yield lambda *found: tell(line(*found))

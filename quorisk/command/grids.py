@@ -42,8 +42,7 @@ def run_verb(
     from quorisk.command import bars, show
 
     with bars.status() as tell:
-        if tell:
-            tell(f"reading {file}")
+        tell(f"reading {file}")
         experiment = parsed(file, overrides, strict)
     from quorisk.sparkjobs import sweep
 

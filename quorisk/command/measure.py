@@ -27,8 +27,7 @@ def check_protocol_verb(
     with bars.status() as tell:
         for each in protocol_check.check_protocol(name):
             found.append(each)
-            if tell:
-                tell(f"{each.name}: {each.found}")
+            tell(f"{each.name}: {each.found}")
     lines = [f"{each.name}: {each.found}" for each in found]
     lines.append(
         f"{name} keeps to the contract, as far as this can see. Only its specification says whether it is right."
@@ -57,8 +56,7 @@ def calibrate_verb(
     rows = []
     with status() as tell:
         for kind in calibrate.kinds(seed=seed):
-            if tell:
-                tell(f"{kind.method}, {kind.chain}")
+            tell(f"{kind.method}, {kind.chain}")
             rows.append(calibrate.calibrate(kind, repetitions))
     reply(as_json, rows, lambda: show.print_calibration(rows, show.console()))
 

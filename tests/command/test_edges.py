@@ -375,13 +375,15 @@ def test_results_that_another_process_left_just_before_are_not_overwritten(tmp_p
     assert provenance.experiment_of_folder(out).run.seed == 9
 
 
-def test_what_takes_minutes_says_now_and_then_in_a_log_how_far_it_is(capsys):
+def test_what_takes_minutes_says_now_and_then_in_a_log_how_far_it_is(capsys, monkeypatch):
     said: list[str] = []
-    with told_on(show.console(stderr=True), every_s=0.01) as tell:
+    monkeypatch.setattr("quorisk.say.waiting.SOON_S", 0.01)
+    with told_on(show.console(stderr=True)) as tell:
         tell("timed a few runs of 4,096 of 100,000 points")
         while not said:
             said = capsys.readouterr().err.splitlines()[:1]
     assert said == ["timed a few runs of 4,096 of 100,000 points"]
+    monkeypatch.undo()
     capsys.readouterr()
     with told_on(show.console(stderr=True)) as tell:
         tell("planning")

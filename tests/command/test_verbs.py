@@ -40,6 +40,29 @@ def test_a_bar_says_how_many_states_of_a_head_are_solved(monkeypatch, told, said
     assert ("solving" in last) == (told[-1][1] is None)
 
 
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ([], "preparing; the first time, code is compiled (100 runs)"),
+        ([(50, 100)], "following the likeliest paths (50 of 100 transitions)"),
+        ([(50, 100), (1234, None)], "solving (1,234 states)"),
+        ([(9, None), 40], "40 of 100 runs"),
+    ],
+)
+def test_a_bar_is_a_line_in_a_log(monkeypatch, capsys, told, said):
+    monkeypatch.setattr("quorisk.say.waiting.SOON_S", 0.01)
+    with bars.estimate_bar(100) as (ended, solving):
+        for each in told:
+            if isinstance(each, tuple):
+                solving(*each)
+            else:
+                ended(each)
+        lines = ""
+        while not lines:
+            lines = capsys.readouterr().err
+    assert lines == f"{said}\n"
+
+
 def test_estimate_as_json(quorisk, file):
     code, out, err = quorisk("estimate", file, "--json", "--threads", "2", "--set", "run.seed=4")
     result = json.loads(out)
@@ -134,7 +157,8 @@ def test_bench_as_json_and_text(quorisk, monkeypatch):
     asked = []
 
     def stub(engine, threads, progress):
-        asked.append((engine, threads, progress))
+        asked.append((engine, threads))
+        progress("kafka (numba)")
         return iter(rows)
 
     monkeypatch.setattr(bench, "bench", stub)
@@ -150,7 +174,7 @@ def test_bench_as_json_and_text(quorisk, monkeypatch):
     assert "2 x GPU" in out
     assert "9e+07" in out
     assert "16 runs at a time" in out
-    assert asked == [(None, 2, None), ("numba", 1, None)]
+    assert asked == [(None, 2), ("numba", 1)]
 
 
 def test_run_hands_its_grid_to_spark(quorisk, file, monkeypatch):
