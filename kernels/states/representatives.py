@@ -69,13 +69,14 @@ def _put_in_order(rows, number, most, fields):
     hashes, order = np.empty(number, np.int64), np.arange(most)
     for at in range(len(rows)):
         row, stays = rows[at], True
+        hashes[:] = 0
+        for i in range(len(fields.word)):
+            field = row[fields.word[i]] >> fields.shift[i]
+            for thing in range(number):  # a processor computes these hashes side by side
+                found = (hashes[thing] ^ field >> fields.bits[i] * thing & fields.first[i]) * _FACTOR
+                hashes[thing] = found ^ found >> _TURN
         for thing in range(number):
-            found = np.int64(0)
-            for i in range(len(fields.word)):
-                found ^= row[fields.word[i]] >> fields.shift[i] + fields.bits[i] * thing & fields.first[i]
-                found *= _FACTOR
-                found ^= found >> _TURN
-            place = thing
+            found, place = hashes[thing], thing
             while place > 0 and hashes[place - 1] > found:
                 hashes[place], order[place] = hashes[place - 1], order[place - 1]
                 place -= 1
