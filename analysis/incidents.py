@@ -46,7 +46,7 @@ class Incident(NamedTuple):
     """Overrides under which its trace is searched for."""
 
 
-def read(table: Mapping[str, Any], folder: Path) -> Incident:
+def read_table(table: Mapping[str, Any], folder: Path) -> Incident:
     """Returns the contents of a table [incident]. Raises ConfigError."""
     check_keys("incident", table, Incident._fields)
     for key, value in table.items():
@@ -63,7 +63,7 @@ def read(table: Mapping[str, Any], folder: Path) -> Incident:
     return Incident(**read)
 
 
-def check(experiment: "Experiment") -> None:
+def check_table(experiment: "Experiment") -> None:
     """Raises ConfigError if the incident's invariant is none of the model's."""
     incident: Incident = experiment.tables["incident"]
     known = [invariant.name for invariant in experiment.model.invariants]

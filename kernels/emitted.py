@@ -13,7 +13,7 @@ from quorisk.kernels.machine_code import HAS_PDEP
 from quorisk.kernels.model import Model, smallest_params
 from quorisk.kernels.packing import fields_of
 from quorisk.kernels.tracing.emit import Emitter
-from quorisk.kernels.tracing.expressions import bits, same
+from quorisk.kernels.tracing.expressions import known_bits, same
 from quorisk.kernels.tracing.general import STATE, GeneralModel, general
 from quorisk.kernels.tracing.machine import I64
 
@@ -75,7 +75,7 @@ class Emit:
     def subset(self, context: Any, builder: Any, action: int, value: Callable[[Any], Any]) -> Any:
         """Emits the mask of an action's lost subset; where it may exceed `Model.max_sends`, a check that refuses it."""
         sent = value(self.model.sends[action])
-        if bits(self.within_widths.sends[action])[1] >> self.max_sends:
+        if known_bits(self.within_widths.sends[action])[1] >> self.max_sends:
             why = f"{self.action_names[action]} sends more than {self.max_sends} messages, or others"
             beyond = too_wide(builder, [(sent, self.max_sends)])
             refuse(context, builder, beyond, declared.unfit(self.name, "max_sends", why))

@@ -30,7 +30,7 @@ _CHECKSUM_BYTES = hashlib.sha256().digest_size
 
 def cache_folder() -> Path:
     """Returns the folder of all machine code, whatever its source. Raises ConfigError if none can be used safely."""
-    folder = _place() / "quorisk"
+    folder = _cache_parent() / "quorisk"
     try:
         for each in reversed((folder, *folder.parents)):
             each.mkdir(mode=0o700, exist_ok=True)
@@ -45,8 +45,8 @@ def cache_folder() -> Path:
 
 
 def _check_owners(place: Path, folder: Path) -> None:
-    """Raises ConfigError if other users could put code into the cache's folder by way of this place: by writing to the
-    folder itself or, in one around it, by replacing the folder, which a sticky bit prevents."""
+    """Raises ConfigError if other users could put code into the cache: by writing to its folder (`place`), or by
+    replacing it in a parent (`place`) without the sticky bit."""
     found = place.stat()
     around = "" if place == folder else f" (around {folder})"
     if found.st_uid not in (os.geteuid(), 0):
@@ -61,7 +61,7 @@ def _unusable(why: str) -> ConfigError:
     return ConfigError(f"{_VARIABLE}: {why}; set it to a folder of yours where compiled code can be kept")
 
 
-def _place() -> Path:
+def _cache_parent() -> Path:
     """Returns the parent of the cache's folder: as the environment says, else `~/.cache`. Raises ConfigError."""
     if given := os.environ.get(_VARIABLE):
         return Path(given).absolute()

@@ -234,7 +234,7 @@ def smallest_params(model: Model) -> Any:
     return model.make_params({p.name: p.allowed[0] if p.allowed else p.default_value for p in model.parameters})
 
 
-def needed(model: Model, action: Action) -> tuple[Parameter, ...]:
+def needed_parameters(model: Model, action: Action) -> tuple[Parameter, ...]:
     """The parameters of `Action.needs`."""
     return tuple(parameter for parameter in model.parameters if parameter.name in action.needs)
 
@@ -244,7 +244,7 @@ def closed_by(model: Model, action: Action, values: Mapping[str, Any]) -> tuple[
     by_name = {parameter.name: parameter for parameter in model.parameters}
     bounds = [by_name[name] for name in action.bounds]
     low = [p for p in bounds if values[p.name] == (p.allowed[0] if p.allowed else False)]
-    wanted = needed(model, action)
+    wanted = needed_parameters(model, action)
     off = wanted if all(values[p.name] == p.default_value for p in wanted) else ()
     return tuple(dict.fromkeys((*low, *off)))
 

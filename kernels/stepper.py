@@ -16,7 +16,7 @@ from quorisk.kernels.emitted import Emit, each_case
 from quorisk.kernels.machine_code import emits
 from quorisk.kernels.model import Model
 from quorisk.kernels.ops import popcount
-from quorisk.kernels.tracing.expressions import bits, same
+from quorisk.kernels.tracing.expressions import known_bits, same
 from quorisk.kernels.tracing.general import CHOICE, FATES, GROUP, INSTANCE, LOST, PICKED, general
 from quorisk.kernels.tracing.machine import I64, Value, constant
 
@@ -70,7 +70,7 @@ def sending_more_than(model: Model, num: int) -> Any:
 
     @emits(lambda: types.int64())
     def sending(context, builder, call, args):
-        found = (i for i, sent in enumerate(general(model).sends) if bits(sent)[1].bit_count() > num)
+        found = (i for i, sent in enumerate(general(model).sends) if known_bits(sent)[1].bit_count() > num)
         return constant(I64, sum(1 << i for i in found))
 
     return sending

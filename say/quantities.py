@@ -7,7 +7,7 @@ YEAR_S = 31_557_600
 _LARGE = (("year", YEAR_S), ("day", 86_400), ("h", 3600), ("min", 60), ("s", 1), ("ms", 1e-3), ("us", 1e-6))
 """Units and their seconds, without months and weeks: 40 days say more than 5.7 weeks."""
 _MANY = 1e6
-"""Number of years from which on it is written with a power of ten."""
+"""Fewest years that are written with a power of ten."""
 
 
 def say_time(time_s: float) -> str:

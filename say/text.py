@@ -52,7 +52,7 @@ TIME_UNIT = "run.time_unit"
 """Key of rows whose rates and times are in seconds."""
 _TIMES = ("run.lifetime", "run.horizon")
 _MOST_RATES = 8
-"""Number of unusual rates from which on a caption does not list them; with a profile there are dozens."""
+"""Fewest unusual rates that a caption does not list; with a profile there are dozens."""
 _LONGEST = 60
 """The most characters of a name or a value."""
 

@@ -42,7 +42,7 @@ from quorisk.kernels.engines.job import Job
 from quorisk.kernels.errors import ConfigError, ResultError
 from quorisk.kernels.progress import Progress
 from quorisk.sparkjobs import files, folder, session, spark_conf
-from quorisk.sparkjobs.plan import plan
+from quorisk.sparkjobs.plan import cut_tasks
 from quorisk.sparkjobs.run import gather
 from quorisk.sparkjobs.watch import LOG, log_to
 
@@ -103,7 +103,7 @@ def clusters(
     folder.check_writable(out)
     _check(out, placed, effort, resume)
     with folder.taken(out), log_to(out / folder.LOG), ThreadPoolExecutor(1) as pool:
-        there = _check(out, placed, effort, resume)  # another process may have left years until just now
+        there = _check(out, placed, effort, resume)  # again: another process may have added years until now
         LOG.info("started: %s", experiment.command("cluster", "--out", str(out)))
         folder.keep_experiment(out, experiment, folder.as_run(experiment))
         worker = Worker(placed, effort)
@@ -114,15 +114,15 @@ def clusters(
         merged = rows.merge_years([*there, *new])
         answers = _answers(experiment, worker, found, merged)
         _write(out, merged, answers)
-        LOG.info("finished: %d designs, of %d of which years were drawn", len(placed), len(open_designs))
+        LOG.info("finished: %d designs, %d of them by drawn years", len(placed), len(open_designs))
     return answers
 
 
 def union_of_years(sources: Sequence[Path], out: Path) -> tuple[list[ClusterAnswer], float]:
-    """Merges the years of folders that `clusters` left; leaves the same in `out`. Returns the answers, and the
+    """Merges the years of folders of `clusters` into `out`, a folder of the same form. Returns the answers, and the
     confidence of their intervals.
 
-    Raises ConfigError if the folders are about different designs, or years overlap or are missing between.
+    Raises ConfigError if the folders are about different designs, or if their years overlap or leave gaps.
     """
     experiments = [provenance.experiment_of_folder(source) for source in sources]
     placed, effort = placed_designs(experiments[0]), effort_of(experiments[0], 1)
@@ -247,7 +247,7 @@ def _cut(wanted: Sequence[ClusterPiece], worker: Worker, cores: int) -> list[Clu
     year_s = np.zeros(len(worker.placed))
     for design in {piece.design for piece in wanted}:
         year_s[design] = _year_s(cluster_of(worker.placed[design]), worker.effort)
-    cut = plan([Job(*piece) for piece in wanted], year_s, cores)
+    cut = cut_tasks([Job(*piece) for piece in wanted], year_s, cores)
     return [ClusterPiece(*each) for each in zip(*(cut[name].to_pylist() for name in Job._fields), strict=True)]
 
 

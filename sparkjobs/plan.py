@@ -38,7 +38,7 @@ LEFT_PART = 1 / 8
 """Part of a budget's remaining seconds for the runs that are made at once with a head."""
 _FIRST_PILOT, _PILOT_S, _REPETITIONS = 16, 0.05, 3
 _UNDISTURBED_S = 1.0
-"""Seconds of runs from which on other load of the machine matters little."""
+"""Fewest seconds of runs for which other load of the machine matters little."""
 _TOGETHER = 1 << 12
 """Points that are timed together: the tallies of many more would take gigabytes."""
 
@@ -102,7 +102,7 @@ def cost_s(jobs: Sequence[Job], run_s: np.ndarray) -> float:
     return float(num_runs @ run_s[points])
 
 
-def plan(jobs: Sequence[Job], run_s: np.ndarray, cores: int, heads: Mapping[int, int] | None = None) -> pa.Table:
+def cut_tasks(jobs: Sequence[Job], run_s: np.ndarray, cores: int, heads: Mapping[int, int] | None = None) -> pa.Table:
     """Cuts jobs, laid end to end, into tasks of about equal cost for this many cores: PLAN_SCHEMA.
 
     A run of point i takes `run_s[i]` seconds. Tasks are long enough to be worth starting, and numerous enough to keep

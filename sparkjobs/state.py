@@ -38,7 +38,7 @@ class SweepState:
         core_s = HEADS_PART * budget_s * cores / num_points
         largest = rare.affordable(core_s) if core_s < math.inf else rare.MOST_TRANSITIONS
         self.enough = _enough(experiment)
-        """Width of an interval of any data loss, by point, that leaves nothing to learn, or 0."""
+        """Interval width of P(any data loss), by point, that needs no more runs; 0 if there is none."""
         self.ledger = Ledger(experiment.run, num_points, pilots, experiment.protocol, largest, self.enough)
         self._experiment, self._out = experiment, out
         self._waiting = folder.Waiting(out / folder.TASKS)
@@ -110,7 +110,7 @@ class SweepState:
 
 
 def _enough(experiment: Experiment) -> tuple[float, ...]:
-    """Returns `State.enough`; all are 0 where the file asks for a precision, which decides then."""
+    """Returns `SweepState.enough`; all 0 if the file asks for a precision, which then ends runs."""
     widths = {} if rule_of(experiment.run) else enough_of(experiment, {})
     return tuple(widths.get(point.point_id, 0.0) for point in experiment.points)
 

@@ -32,7 +32,7 @@ from quorisk.say.waiting import told_on
 from quorisk.sparkjobs import folder, screen, session, spark_conf
 from quorisk.sparkjobs.ledger import SPENT, PointEnd
 from quorisk.sparkjobs.merge import merge
-from quorisk.sparkjobs.plan import cost_s, join_plans, leading_runs, pilot, plan, solving
+from quorisk.sparkjobs.plan import cost_s, cut_tasks, join_plans, leading_runs, pilot, solving
 from quorisk.sparkjobs.run import Done, Work, run
 from quorisk.sparkjobs.state import OUT_OF_TIME, SweepState
 from quorisk.sparkjobs.watch import LOG, Watch, log_to
@@ -141,7 +141,7 @@ def dry_run(experiment: Experiment, out: Path, resume: bool, tell: Callable[[str
         run_s = pilot(work_of(experiment), lambda num: tell(f"{timed} {num:,} of {all_points}"))
         tell("planning")
         jobs = leading_runs(state.ledger.wanted(), run_s, ROUND_S * num_cores())
-        table = plan(jobs, run_s, num_cores())
+        table = cut_tasks(jobs, run_s, num_cores())
         folder.write_table(out / folder.PLAN, table)
     expected = Expected(
         tasks=len(pc.unique(table["task"])),
@@ -221,7 +221,7 @@ def _rounds(
             solved = solving(unsolved, asked, run_s, left_s)
             bar.expect(min(cost_s(jobs, run_s) + (pc.sum(solved["expected_s"]).as_py() or 0.0), left_s * cores))
             shared_jobs = leading_runs(jobs, run_s, min(ROUND_S, max(left_s * part, SHORTEST_ROUND_S)) * cores)
-            tasks = join_plans(solved, plan(shared_jobs, run_s, cores, tails))
+            tasks = join_plans(solved, cut_tasks(shared_jobs, run_s, cores, tails))
             part, expected_s = LATER_PART, _expected_s(tasks)
             folder.write_table(out / folder.PLAN, tasks)
             num_points, num_tasks = len(pc.unique(tasks["point"])), len(pc.unique(tasks["task"]))

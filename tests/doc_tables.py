@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from quorisk.analysis.rates.metrics import METRICS
-from quorisk.kernels.model import MESSAGE_LOSS, Model, Parameter, needed
+from quorisk.kernels.model import MESSAGE_LOSS, Model, Parameter, needed_parameters
 from quorisk.kernels.protocols.cluster_settings import Setting
 from quorisk.kernels.protocols.evidence import KINDS, Evidence
 
@@ -40,7 +40,7 @@ def of_rates(model: Model) -> str:
     """What each rate of a model counts."""
     lines = ["| `[rates]` | at this rate | |", "|---|---|---|"]
     for action in model.actions:
-        names = [f"`{p.name}`{' off' if p.default_value is True else ''}" for p in needed(model, action)]
+        names = [f"`{p.name}`{' off' if p.default_value is True else ''}" for p in needed_parameters(model, action)]
         wanted = [*(f"`{name}`" for name in action.bounds), *([" or ".join(names)] if names else [])]
         notes = [f"needs {' and '.join(wanted)}"] if wanted else []
         if action.lost_with != MESSAGE_LOSS:

@@ -21,7 +21,7 @@ EVERYWHERE = "say"
 
 WAY = (
     ("analysis.experiment.config", "load", "reads the file and its profile, and crosses the grid to points"),
-    ("sparkjobs.plan", "plan", "cuts points into tasks of about equal time"),
+    ("sparkjobs.plan", "cut_tasks", "cuts points into tasks of about equal time"),
     ("kernels.engines.points", "pack", "turns points into arrays"),
     ("kernels.engines.registry", "engine_of", "chooses the engine that makes the runs of a task"),
     ("kernels.engines.tally", "add_run", "adds each run up, in integers"),

@@ -30,12 +30,12 @@ from quorisk.say import text
 if TYPE_CHECKING:
     import pandas as pd
 
-OPEN = 0.02
+WIDTH = 0.02
 """Width of an interval, relative to a design's losses a year, below which nothing more is learned."""
-OPEN_BESIDE = 0.2
+WIDTH_BESIDE = 0.2
 """The same, relative to the widths that the design's other scenarios leave open."""
-OPEN_LEAST, FAR = 0.1, 3.0
-"""The same as OPEN for a design that loses less than all others and the target by this factor: no rank and no verdict
+WIDTH_OF_LEAST, FAR = 0.1, 3.0
+"""The same as WIDTH for a design that loses less than all others and the target by this factor: no rank and no verdict
 depends on more."""
 COARSE = 0.1
 """Relative precision of P(any loss in a year) that is enough to see whether it is above a target."""
@@ -94,9 +94,9 @@ def with_cluster(frame: "pd.DataFrame", experiment: Experiment, precision: float
 def with_p_any(
     frame: "pd.DataFrame", experiment: Experiment, precision: float, target: float = math.inf
 ) -> "pd.DataFrame":
-    """Returns a frame that `with_cluster` made with P(any loss in a year) of another experiment's clusters, and all
-    else as it was: as closely as the choice at a target needs, where all designs above it are as good as none. As it is
-    where other points are in it: what is scaled then is no figure of a cluster."""
+    """Returns a frame of `with_cluster` with P(any loss in a year) of another experiment's clusters. Designs surely
+    above the target keep coarse figures; `precision` is for the others, if the choice depends on it. Unchanged if the
+    frame has other points: then the figure that was scaled is none of a cluster."""
     design_of = {point.point_id: point.design for point in experiment.points}
     if not set(frame["point_id"]) <= set(design_of):
         return frame
@@ -111,9 +111,9 @@ def with_p_any(
 
 
 def with_placements(frame: "pd.DataFrame", experiment: Experiment) -> "pd.DataFrame":
-    """Returns a frame that `with_cluster` made with a comparison of placements, where copies may be placed in several
-    ways: `placement`, and by PLACED P(any loss in a year) on the same cluster, with its ends, under each placement that
-    the design fits and whose losses can be computed. As it is without such a cluster, or if designs differ in it."""
+    """Returns a frame of `with_cluster` with columns that compare placements: `placement`, and for each placement
+    (PLACED and its name, with ends) P(any loss in a year) on the same cluster, NaN if it cannot be computed.
+    Unchanged if copies can be placed in one way alone, or if designs differ in placement."""
     is_alone = all(each.cluster.racks == 1 and each.cluster.placement == RANDOM for each in experiment.clusters)
     if is_alone or "any_loss" not in frame or PLACEMENT in experiment.varied:
         return frame
@@ -153,9 +153,9 @@ def events_by_point(experiment: Experiment) -> dict[str, ScenarioEvent]:
 
 
 def enough_of(experiment: Experiment, found: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
-    """Returns how wide an interval of P(data loss) may be, by point id: it leaves little open of a design's losses a
-    year, or adds little to what other scenarios leave open. Points are those of scenarios beside the cluster that are
-    not `found` yet; none where a design's losses are unknown. `found` has `p`, `low` and `high` by point id."""
+    """Returns the width of an interval of P(data loss), by point id, that is narrow enough: small beside the design's
+    losses a year, or beside the widths of its other scenarios. Has points of scenarios beside the cluster that are not
+    `found` (`p`, `low` and `high` by point id); none if a design's losses are unknown."""
     if not experiment.scenarios:
         return {}
     clusters = worst_clusters(experiment) if experiment.clusters else {}
@@ -170,8 +170,8 @@ def enough_of(experiment: Experiment, found: Mapping[str, Mapping[str, float]]) 
         losses = math.fsum(often * each["p"] for often, each in known) + on_clusters.get(design, 0.0)
         left_open = math.fsum(often * (each["high"] - each["low"]) for often, each in known)
         others = [each for key, each in on_clusters.items() if key != design]
-        part = OPEN_LEAST if others and FAR * losses <= min(*others, target) else OPEN
-        if enough := max(part * losses, OPEN_BESIDE * left_open):
+        part = WIDTH_OF_LEAST if others and FAR * losses <= min(*others, target) else WIDTH
+        if enough := max(part * losses, WIDTH_BESIDE * left_open):
             widths |= {name: enough / often for name, often in per_year.items() if often and name not in found}
             seldom = design in answers and {name for name in widths if happening[name].per_year <= enough}
             widths |= dict.fromkeys(seldom or (), 1.0)  # as many incidents at most, whatever is lost

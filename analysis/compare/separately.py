@@ -49,15 +49,15 @@ def compare_separately(
     threads: int,
     solving: rare.Solving | None = None,
 ) -> tuple[dict[str, Alone], list[PairedComparison]]:
-    """Returns the probability of data loss of every variant, by label, and the pairs of variant and baseline compared
-    by what is known of each. If runs say enough about all of them the former is empty, and pairs stay as they were.
+    """Returns P(data loss) of every variant, by label, and the comparisons of the pairs that follow from these. If no
+    variant is too rare for paired runs, the former is empty, and the comparisons stay as they were.
 
-    The intervals are as wide as those of difference and ratio need for all pairs to hold together. `solving` is called
-    as by `estimate.estimate`.
+    The intervals are wide enough for the differences and ratios of all pairs to hold together. `solving` is called as
+    by `estimate.estimate`.
     """
     run = experiment.run
-    each = simultaneous(simultaneous(run.confidence, len(pairs)), 2)
-    given = experiment._replace(run=run._replace(confidence=each))
+    confidence = simultaneous(simultaneous(run.confidence, len(pairs)), 2)
+    given = experiment._replace(run=run._replace(confidence=confidence))
     alone: dict[str, Alone] = {}
     known: dict[str, KnownHead] = {}
     for label, seen in variants.items():
@@ -68,7 +68,7 @@ def compare_separately(
             alone[label] = _alone(given, answer, digest)
     if not alone:
         return {}, [found for *_, found in pairs]
-    alone = {label: alone.get(label) or _counted(seen, run.runs, each) for label, seen in variants.items()}
+    alone = {label: alone.get(label) or _counted(seen, run.runs, confidence) for label, seen in variants.items()}
     ends = {label: (each.risk.p, each.risk.low, each.risk.high) for label, each in alone.items()}
     answers = []
     for variant, baseline, found in pairs:
@@ -103,7 +103,7 @@ def _counted(seen: VariantCounts, runs: int, confidence: float) -> Alone:
 def _tail(
     experiment: Experiment, points: list[Point], known: KnownHead, threads: int
 ) -> tuple[PairedComparison, tuple[float, float]]:
-    """A pair that shares a head, by runs of both from its exits; and the head's part, as `beyond` takes it."""
+    """Compares a pair that shares a head by runs from its exits; also returns `part` of `compare_beyond_head`."""
     assert known.exits
     part, run = rare.parts_by_invariant(experiment.model, *known)[DATA_LOSS], experiment.run
     first_run = method.TAIL + run.first_run

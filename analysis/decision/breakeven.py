@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 _MOST_NAMED = 4
 _NARROW_BY_RUNS = 1.2
-"""Largest ratio of the two sides of a flip if runs decide: each try takes its time, and shows no more than the
-intervals do."""
+"""Largest ratio of the two sides of a flip if runs decide: a narrower one costs runs, and intervals would not show
+it."""
 
 
 class BreakEvenSearch(NamedTuple):
@@ -37,7 +37,7 @@ class BreakEvenSearch(NamedTuple):
     """The flips, by values of the figures."""
     tried: list[Lever]
     untried: list[Lever]
-    """Figures not tried, as time was up, or rates would get too different to be drawn exactly."""
+    """Figures not tried: time was up, or rates would differ too much to be drawn exactly."""
     off: list[Lever]
     """Figures without any effect, as their mechanism is switched off: they are not tried."""
     of_scenarios: bool = False

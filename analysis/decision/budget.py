@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.grid import GridPoint
 from quorisk.analysis.rates.causes import p_loss_by_faults
-from quorisk.analysis.rates.sensitivity import weigh
+from quorisk.analysis.rates.sensitivity import grown_head
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,10 +48,10 @@ def _solved(point: GridPoint, experiment: Experiment, p: float, runs: int) -> "p
     """The rows of a point; none if its head is too large."""
     import pandas as pd
 
-    weighed = weigh(experiment._replace(points=(point,)), MEMORY, certain=LITTLE)
-    made_of = p_loss_by_faults(experiment.model, weighed.moves()) if weighed else {}
+    grown = grown_head(experiment._replace(points=(point,)), MEMORY, certain=LITTLE)
+    made_of = p_loss_by_faults(experiment.model, grown.moves()) if grown else {}
     total = sum(made_of.values())
-    if not weighed or weighed.solved.leaves > LITTLE * total:
+    if not grown or grown.solved.leaves > LITTLE * total:
         made_of = {}
     return pd.DataFrame(
         {

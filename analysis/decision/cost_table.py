@@ -26,9 +26,9 @@ class CostSettings(NamedTuple):
         return copies * self.entry_bytes * self.entries
 
 
-def read(table: Mapping[str, Any], folder: Path) -> CostSettings:
+def read_table(table: Mapping[str, Any], folder: Path) -> CostSettings:
     """Returns the settings of a table [cost]. Raises ConfigError."""
     check_keys("cost", table, CostSettings._fields)
     if "entry_bytes" not in table:
         raise ConfigError("cost.entry_bytes: missing; it is the size of an entry in bytes")
-    return CostSettings(**{key: _SIZE.of(f"cost.{key}", value) for key, value in table.items()})
+    return CostSettings(**{key: _SIZE.read(f"cost.{key}", value) for key, value in table.items()})

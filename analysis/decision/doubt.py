@@ -17,7 +17,7 @@ from quorisk.analysis.statistics.uncertainty import LEVELS, Allowed, DrawnLosses
 from quorisk.say import numbers, text
 from quorisk.say.quantities import YEAR_S, say_time
 
-SURE = 0.95
+SETTLED = 0.95
 """Fraction of the draws with one and the same choice at which nothing is left to learn."""
 _WORTH = 0.03
 """Least increase of the fraction of draws with the right choice for which a figure is worth learning."""
@@ -115,7 +115,7 @@ def _sure_designs(found: Sequence[Design], target: float, solved: Mapping[str, D
         (each.worst.get("stored", 0), -part, each.settings)
         for each in found
         if each.settings in solved and not each.shortfalls()
-        if (part := float((solved[each.settings].values <= target).mean())) >= SURE
+        if (part := float((solved[each.settings].values <= target).mean())) >= SETTLED
     ]
     if sure and math.isfinite(target):
         _, part, settings = min(sure)
@@ -169,7 +169,7 @@ def _chosen_at(found: Sequence[Design], target: float, solved: Mapping[str, Draw
 def _learn(known: Allowed, choices: np.ndarray, often: Mapping[str, float]) -> Learn | None:
     """The figure to learn next: its value shows most often which design is to be chosen. None if none is worth it."""
     usual, part = next(iter(often.items()))
-    if part >= SURE:
+    if part >= SETTLED:
         return None
     gains = {}
     for place, name in enumerate(known.draws.names):

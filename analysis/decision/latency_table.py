@@ -55,7 +55,7 @@ class LatencySettings(NamedTuple):
     """Source of the delays, in words."""
 
 
-def read(table: Mapping[str, Any], folder: Path) -> LatencySettings:
+def read_table(table: Mapping[str, Any], folder: Path) -> LatencySettings:
     """Returns the settings of a table [latency] of a file in `folder`. Raises ConfigError."""
     for theirs, ours in CALLED["latency"].items():
         if {theirs, ours} <= table.keys():
@@ -83,7 +83,7 @@ def read(table: Mapping[str, Any], folder: Path) -> LatencySettings:
     return LatencySettings(measured, cut_ms, f"{len(measured.sorted_ms):,} measurements in {given['csv']}")
 
 
-def files(table: Mapping[str, Any]) -> list[str]:
+def table_files(table: Mapping[str, Any]) -> list[str]:
     """Returns the files that a table [latency] names."""
     replica = table.get("replica")
     return [str(replica["csv"])] if isinstance(replica, Mapping) else []
@@ -142,4 +142,4 @@ def _delay(name: str, given: object) -> Delay:
 
 def _number(name: str, value: object) -> float:
     low, high = _RANGES[name.rpartition(".")[2]]
-    return float(real(f"a number from {low:g} to {high:g}", lambda v: low <= v <= high).of(name, value))
+    return float(real(f"a number from {low:g} to {high:g}", lambda v: low <= v <= high).read(name, value))

@@ -12,7 +12,7 @@ from quorisk.analysis.decision import breakeven, verdict, years
 from quorisk.analysis.decision.advice import Recommendation, recommend
 from quorisk.analysis.decision.breakeven import BreakEvenSearch
 from quorisk.analysis.decision.designs import Design, loses_at_least, ranked_designs
-from quorisk.analysis.decision.doubt import SURE, Doubt, doubt, of_draws
+from quorisk.analysis.decision.doubt import SETTLED, Doubt, doubt, of_draws
 from quorisk.analysis.decision.judging import MEETS
 from quorisk.analysis.decision.levers import picked, untold
 from quorisk.analysis.decision.pace import Pace
@@ -140,7 +140,7 @@ def _with_faster_repair(
     faster = [each._replace(cluster=each.cluster.with_repair(0.5)) for each in placed]
     there = doubt(found, target, on_clusters(experiment, faster), number)
     part = there.choice.get(chosen, 0.0) if there and chosen else 0.0
-    if part < SURE:
+    if part < SETTLED:
         return sure
     clause = f"with repair twice as fast, {chosen} is the choice in {of_draws(part)} of the draws"
     return sure._replace(learn=sure.learn._replace(remedies=(*sure.learn.remedies, clause)))

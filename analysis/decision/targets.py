@@ -59,16 +59,16 @@ class Targets(NamedTuple):
     write_minutes_lost_per_year: float = math.inf
 
 
-def read(table: Mapping[str, Any], folder: Path) -> Targets:
+def read_table(table: Mapping[str, Any], folder: Path) -> Targets:
     """Returns the targets of a file. Raises ConfigError."""
     check_keys("targets", table, _KEYS)
     losses_per_year = _at_most(table, "losses_per_year", _MOST)
     p_any, p99 = _at_most(table, "p_any_loss_per_year", 1.0), _at_most(table, "incident_entries_p99", _MOST)
-    copies = integer(0, 99).of("targets.copies", table.get("copies", 0))
+    copies = integer(0, 99).read("targets.copies", table.get("copies", 0))
     survives = _survives(table["survives"]) if "survives" in table else {}
     return Targets(
         losses_per_year,
-        _WRITE.of("targets.write_p99", table["write_p99"]) if "write_p99" in table else math.inf,
+        _WRITE.read("targets.write_p99", table["write_p99"]) if "write_p99" in table else math.inf,
         copies,
         p_any_loss_per_year=p_any,
         incident_entries_p99=p99,
@@ -81,10 +81,10 @@ def _at_most(table: Mapping[str, Any], key: str, most: float) -> float:
     if key not in table:
         return math.inf
     limit = real(f"a number above 0, {most:g} at most", lambda v: 0 < v <= most)
-    return float(limit.of(f"targets.{key}", table[key]))
+    return float(limit.read(f"targets.{key}", table[key]))
 
 
-def check(experiment: "Experiment") -> None:
+def check_table(experiment: "Experiment") -> None:
     """Raises ConfigError if a target does not go with the rest of the file."""
     targets: Targets = experiment.tables["targets"]
     if math.isfinite(targets.losses_per_year) and not experiment.scenarios and not experiment.clusters:

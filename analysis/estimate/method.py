@@ -174,7 +174,7 @@ def known_head(
     (`kernels.states.lumped`), or is wrong about its margin.
     """
     rule = rule_of(run)
-    certain = 0.0 if run.method == "exact" else min(rare.CERTAIN, rule.relative if rule else rare.CERTAIN)
+    certain = 0.0 if run.method == "exact" else min(rare.MAX_UNSAMPLED, rule.relative if rule else rare.MAX_UNSAMPLED)
     found = rare.solve_head(model, point, memory_bytes // 2, most, progress, certain, enough, by_margin=True)
     if found is None or (run.method == "exact" and not found[1].complete):
         return None

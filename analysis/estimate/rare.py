@@ -18,13 +18,13 @@ from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.analysis.statistics.estimator import BOUNDS, Estimator
 from quorisk.kernels import declared
 from quorisk.kernels.engines.points import Point
-from quorisk.kernels.engines.starts import UNIT
+from quorisk.kernels.engines.starts import FLOW_UNIT
 from quorisk.kernels.errors import ModelError
 from quorisk.kernels.model import Model
 from quorisk.kernels.states.exits import Exits
 from quorisk.kernels.states.head import NEVER, STOPPED_BY_SIZE, Head, SolvedHead
 
-CERTAIN = 0.02
+MAX_UNSAMPLED = 0.02
 """Largest F/L or B/L at which nothing is sampled."""
 PRECISION = 4e-10
 """Bound of the relative errors of L, F and the flows of exits, all together."""
@@ -109,8 +109,8 @@ class LossPart(NamedTuple):
         """Returns the interval that follows from that of q, widened by all that L, F and the exits may be off."""
         q_low, q_high = estimator.interval(losses, runs, hidden) if self.is_sampled else (0.0, 1.0)
         sampled = max(0.0, self.leaves - self.left_out)
-        low = self.inside + sampled * max(0.0, q_low - 2.0 * self.num_exits / UNIT)
-        high = self.inside + sampled * min(1.0, q_high + 2.0 * self.num_exits / UNIT) + self.left_out
+        low = self.inside + sampled * max(0.0, q_low - 2.0 * self.num_exits / FLOW_UNIT)
+        high = self.inside + sampled * min(1.0, q_high + 2.0 * self.num_exits / FLOW_UNIT) + self.left_out
         return low * (1.0 - PRECISION), min(1.0, high * (1.0 + PRECISION))
 
     def counted(self, estimator: Estimator, losses: int, runs: int, hidden: int) -> tuple[float, float, float]:
@@ -169,7 +169,7 @@ class LossPart(NamedTuple):
     @property
     def slack(self) -> float:
         """Bound of the error of F (q_v - q_b) as the difference of two configurations that share L, F and exits."""
-        return self.left_out + self.leaves * (4.0 * self.num_exits / UNIT + PRECISION)
+        return self.left_out + self.leaves * (4.0 * self.num_exits / FLOW_UNIT + PRECISION)
 
     def is_precise(self, run: RunSettings, losses: int, runs: int, hidden: int, num_points: int = 1) -> bool:
         """Whether the interval is as narrow as an experiment asks for; never if it does not ask."""
@@ -210,7 +210,7 @@ def solve_head(
     memory_bytes: int,
     most: int,
     progress: Solving | None = None,
-    certain: float = CERTAIN,
+    certain: float = MAX_UNSAMPLED,
     enough: float = 0.0,
     is_patient: bool = True,
     by_margin: bool = False,

@@ -36,8 +36,8 @@ class Certain(NamedTuple):
 
     p: float
     proved_zero: bool
-    """Whether it is proved that no run can: none of the states that this configuration can reach, under its rates and
-    message_loss, breaks it. Unlike many runs without a loss, this is a proof."""
+    """Whether no reachable state breaks it, under the configuration's rates and message_loss: a proof, unlike many
+    runs without a loss."""
 
 
 class ExactResult(NamedTuple):
@@ -51,7 +51,7 @@ class ExactResult(NamedTuple):
     transitions: int
     """The number of pairs of a state and a next state."""
     largest_cycle: int
-    """The size of the largest set of states among which runs move back and forth; 1 if no run returns to a state."""
+    """States of the largest strongly connected component; 1 if no run returns to a state."""
     data_loss: Certain
     """The probability of breaking any invariant whose breach is data loss."""
     invariants: dict[str, Certain]

@@ -73,7 +73,7 @@ def _read_as(bare: Kind, parse: Callable[[str], Fraction], times: int, example: 
     """The kind that takes what `bare` allows, and such quantities with their units, all read as floats."""
 
     def read(value: object) -> float | None:
-        result = bare.read(float(parse(value) * times) if isinstance(value, str) else value)
+        result = bare.read_or_none(float(parse(value) * times) if isinstance(value, str) else value)
         return None if result is None else float(result)
 
     return Kind(float, f"{bare.allowed}, or {example}", read)
@@ -188,13 +188,13 @@ def place_design(
 
 
 def _mine(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of the table, by their own names."""
+    """The values of [cluster], by key without the table's name."""
     return {name.partition(".")[2]: value for name, value in values.items() if is_key(name)}
 
 
 def arranged(protocol: str, values: Mapping[str, Any]) -> Cluster:
-    """Returns the cluster of a design, by the values of all keys, without figures that follow from rates of runs.
-    Raises ConfigError if the design does not go there."""
+    """Returns the cluster of a design from the values of all keys, without the figures that rates of runs give.
+    Raises ConfigError if the design does not fit on it."""
     promise = registry.promises(protocol)
     copies_key = next((key for key in COPIES if key in values), None)
     if promise is None or copies_key is None:
@@ -228,7 +228,7 @@ def arranged(protocol: str, values: Mapping[str, Any]) -> Cluster:
         disk_loss=float(mine["disk_loss"]),
     )
     if mine["disks_per_node"] > 1 and protocol != "bookkeeper":
-        raise _wrong(mine, "disks_per_node", f"1 with {protocol}; more with bookkeeper alone")
+        raise _wrong(mine, "disks_per_node", f"must be 1 with {protocol}; only bookkeeper takes more")
     _check_losses(mine, cluster)
     return cluster
 
@@ -249,10 +249,10 @@ def _events(mine: Mapping[str, Any]) -> Iterator[Event]:
             raise _wrong(mine, f"events.{name}.first_node", f'for scope = "{NODE}" with `nodes` only')
         if scope == NODE and max(first, 1) + nodes - 1 > mine["nodes"]:
             field = "first_node" if nodes <= mine["nodes"] else "nodes"
-            allowed = f"the last of these nodes is at most number {TABLE}.nodes ({mine['nodes']})"
+            allowed = f"first_node + nodes - 1 must be at most {TABLE}.nodes ({mine['nodes']})"
             raise _wrong(mine, f"events.{name}.{field}", allowed)
         if unflushed is True and scope not in (CLUSTER, RACK):
-            allowed = f'for scope = "{CLUSTER}" or "{RACK}" only, as it is not told how much lies on such nodes alone'
+            allowed = f'for scope = "{CLUSTER}" or "{RACK}" only: what single nodes have not flushed is unknown'
             raise _wrong(mine, f"events.{name}.takes_unflushed", allowed)
         takes_unflushed = scope in (CLUSTER, RACK) if unflushed == "" else unflushed
         yield Event(name, scope, float(per_year), float(p_lost), nodes, takes_unflushed, max(first - 1, 0))

@@ -114,7 +114,7 @@ class Experiment(NamedTuple):
         """
         read = {Path(profiles.FOLDER, path.name): path for path in (self.profile.files if self.profile else ())}
         changed, _ = file_values.with_tables(self.document, self.overrides)
-        return read | {Path(file): Path(self.path).parent / file for file in tables.files(changed)}
+        return read | {Path(file): Path(self.path).parent / file for file in tables.named_files(changed)}
 
     def changed(self, *overrides: str) -> "Experiment":
         """Returns the same file under more overrides: `experiment.changed("run.runs=1000")`. Raises ConfigError."""

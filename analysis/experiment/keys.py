@@ -33,13 +33,13 @@ class Kind(NamedTuple):
     type: type
     """float for all numbers, bool or str."""
     allowed: str
-    read: Callable[[Any], Any]
+    read_or_none: Callable[[Any], Any]
     """The value in the form that the program uses, or None if it is not in the set."""
 
-    def of(self, name: str, value: object) -> Any:
+    def read(self, name: str, value: object) -> Any:
         """Returns the value of the key `name` as the program uses it. Raises ConfigError."""
         try:
-            result = self.read(value)
+            result = self.read_or_none(value)
         except ConfigError as error:
             raise ConfigError(f"{name} = {as_toml(value)}: {error}") from None
         if result is None:
@@ -61,15 +61,15 @@ class Key(NamedTuple):
     figure: str = ""
     """RATE, PROBABILITY or PER_YEAR if a file may say how well it is known."""
     follows: str = ""
-    """The key whose value it has if the file gives none."""
+    """The key whose value is its default."""
     called: tuple[str, ...] = ()
-    """A cluster's own names of it, which a file may use as well: of a rate, the interval in milliseconds."""
+    """Aliases, as clusters name it: for a rate, the interval in milliseconds."""
     formerly: str = ""
     """Its former name, without its table: files may still use it, and get a note."""
 
     def read(self, value: object) -> Any:
         """Returns the value as the program uses it. Raises ConfigError."""
-        return self.kind.of(self.name, value)
+        return self.kind.read(self.name, value)
 
 
 def integer(low: int, high: int) -> Kind:
@@ -82,7 +82,7 @@ def integral(low: int, high: int) -> Kind:
     """Returns the kind that `integer` returns, which also takes floats that are whole, such as 1e6."""
     bare = integer(low, high)
     whole = lambda v: int(v) if type(v) is float and v.is_integer() else v  # noqa: E731
-    return Kind(float, bare.allowed, lambda v: bare.read(whole(v)))
+    return Kind(float, bare.allowed, lambda v: bare.read_or_none(whole(v)))
 
 
 def real(allowed: str, holds: Callable[[float], bool]) -> Kind:
@@ -101,9 +101,9 @@ def quantity(bare: Kind, parse: Callable[[str], Fraction], example: str) -> Kind
 
     def read(value: object) -> float | Fraction | None:
         if not isinstance(value, str):
-            return bare.read(value)
+            return bare.read_or_none(value)
         exact = parse(value)
-        return exact if bare.read(float(exact)) is not None else None
+        return exact if bare.read_or_none(float(exact)) is not None else None
 
     return Kind(float, f"{bare.allowed}, or {example}", read)
 
@@ -201,7 +201,8 @@ def _spelled(bare: Kind, spelled: tuple[tuple[int, Any], ...]) -> Kind:
         return bare
     theirs = dict(spelled)
     allowed = f"{bare.allowed}; or {' or '.join(map(str, theirs))}"
-    return bare._replace(allowed=allowed, read=lambda v: theirs[v] if type(v) is int and v in theirs else bare.read(v))
+    spelled_out = lambda v: theirs[v] if type(v) is int and v in theirs else bare.read_or_none(v)  # noqa: E731
+    return bare._replace(allowed=allowed, read_or_none=spelled_out)
 
 
 def find_key(name: str, keys: Mapping[str, Key]) -> Key:

@@ -52,7 +52,7 @@ def _counted(allowed: str, least: float, words: Mapping[str, Any]) -> Kind:
     named = ", ".join(map(as_toml, words))
 
     def read(value: object) -> Any:
-        return value if isinstance(value, str) and value in words else bare.read(value)
+        return value if isinstance(value, str) and value in words else bare.read_or_none(value)
 
     return Kind(float, f"{bare.allowed}; or, with [cluster], one of {named}", read)
 
@@ -63,9 +63,9 @@ def _with_rates(kind: Kind) -> Kind:
     def read(value: object) -> Any:
         if isinstance(value, str) and (value.startswith(_EVENTS) or value.partition(" / ")[0] in RATES):
             return value  # of which there are, see `finished`
-        found = kind.read(value)
+        found = kind.read_or_none(value)
         if found is None and isinstance(value, str) and value[:1].isdigit():
-            return kind.read(float(units.read_rate(value) * YEAR_S))
+            return kind.read_or_none(float(units.read_rate(value) * YEAR_S))
         return found
 
     divided = 'with divisors, such as "node_losses / 730 / brokers"'
@@ -168,12 +168,12 @@ def _read_own(name: str, inner: str, value: object) -> Stated:
             kind = _PER_YEAR if inner == "per_year" else _HITS
             return stated(Key(name, kind, None, False, figure=PER_YEAR), value)
         case "about":
-            return Stated(check_words(name, TEXT.of(name, value)), None)
+            return Stated(check_words(name, TEXT.read(name, value)), None)
         case "incident":
-            return Stated(SWITCH.of(name, value), None)
+            return Stated(SWITCH.read(name, value), None)
         case "fates":
-            return Stated(one_of(FATES).of(name, value), None)
-    return Stated(tuple(check_words(name, each) for each in TEXTS.of(name, value)), None)
+            return Stated(one_of(FATES).read(name, value), None)
+    return Stated(tuple(check_words(name, each) for each in TEXTS.read(name, value)), None)
 
 
 def finished(taken: Mapping[str, Mapping[str, Any]], keys: Mapping[str, Key], has_cluster: bool) -> dict[str, Scenario]:

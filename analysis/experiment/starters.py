@@ -122,7 +122,7 @@ def _figure(name: str) -> tuple[Callable[[str], Any], str]:
     def read(answer: str) -> str | None:
         value = float(answer.replace(",", "")) if re.fullmatch(r"[\d,]+(\.\d+)?", answer) else answer
         try:
-            found = kind.read(value)
+            found = kind.read_or_none(value)
             text = json.dumps(value) if isinstance(value, str) else f"{value:.15g}"
             return None if found is None else text
         except ConfigError:
@@ -153,7 +153,7 @@ def filled_template(protocol: str, answers: OperatorAnswers) -> str:
 
 def _number(name: str, value: str) -> float:
     """A figure of [cluster], given as a file writes it, as a number of times a year or of bytes."""
-    return float(cluster_keys()[f"cluster.{name}"].kind.read(json.loads(value)))
+    return float(cluster_keys()[f"cluster.{name}"].kind.read_or_none(json.loads(value)))
 
 
 def _bookkeeper(values: Mapping[str, Any]) -> Mapping[str, Any]:

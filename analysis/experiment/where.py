@@ -57,7 +57,7 @@ def parse(text: object, keys: Mapping[str, Key]) -> Alternatives:
 def _condition(name: str, symbol: str, other: str, keys: Mapping[str, Key]) -> GridCondition:
     left = find_key(name, keys)
     kind = left.kind
-    is_word = kind.type is str and kind.read(other) is not None  # acks == all, as on the command line
+    is_word = kind.type is str and kind.read_or_none(other) is not None  # acks == all, as on the command line
     if offset := _OFFSET.fullmatch(other):
         right, by = find_key(offset[1], keys), int(offset[2] + offset[3])
         condition, said = GridCondition(left.name, symbol, right.name, None, by), other
@@ -90,4 +90,4 @@ def _may_equal(kind: Kind, value: object) -> bool:
     """Whether a value can be compared: any number with a number, else only the key's allowed values."""
     if _is_number(kind):
         return isinstance(value, int | float | Fraction) and not isinstance(value, bool)
-    return kind.read(value) is not None
+    return kind.read_or_none(value) is not None

@@ -36,8 +36,8 @@ _A_LEDGERS_PART = 0.5
 UNREADABLE = Oddity("incidents that cannot be read", "left out")
 BACKWARDS = Oddity("incidents that end before they start, as of a clock that was set", "left out")
 OUTSIDE = Oddity("incidents that start before the time watched, or after it", "left out")
-OTHER = Oddity("incidents of other kinds", "counted for nothing")
-PARTIAL = Oddity("outages of which some nodes that they hit are not listed", "nodes lost in them are not counted")
+OTHER = Oddity("incidents of other kinds", "ignored")
+PARTIAL = Oddity("outages that do not list all nodes", "nodes lost in them are not counted")
 OVERLAPPING = Oddity("incidents of a node that begin before its last one is over", "counted as one with that")
 _SAID = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False, "": False}
 
@@ -127,7 +127,7 @@ def _counting(path: Path, watched: Watched, oddities: Oddities) -> list[Incident
 
 
 def _is_whole(outage: Sequence[IncidentLine], watched: Watched, oddities: Oddities) -> bool:
-    """Whether an outage has a line for each node watched. If not, it is reported: nodes that came back are unknown."""
+    """Whether an outage lists nearly all nodes watched (_ALL). If not, this is noted: who came back is unknown."""
     listed = len({each.node for each in outage})
     is_whole = listed >= _ALL * watched.nodes
     where = f"{datetime.fromtimestamp(outage[0].start_s, UTC):%Y-%m-%d %H:%M}: {listed} of {watched.nodes:g}"

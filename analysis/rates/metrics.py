@@ -22,9 +22,9 @@ NO_SWITCH = Oddity("samples of a switch that are neither 0 nor 1, as of an avera
 GAPS = Oddity("gaps in series, longer than a sample and a half", "not counted as time in which nothing happened")
 IN_GAP = Oddity("stops and ends of spells that a gap hides", "counted when the gap ends")
 RESETS = Oddity("counters that started again from 0", "counted from there")
-NO_TIME = Oddity("events in no time that was watched", "counted for nothing")
-NEEDS = Oddity("series of a metric that needs another one beside it", "counted for nothing")
-TOO_MANY = Oddity("time-outs that are more than the messages", "counted for nothing")
+NO_TIME = Oddity("events outside the time watched", "ignored")
+NEEDS = Oddity("series of a metric that needs another one beside it", "ignored")
+TOO_MANY = Oddity("more time-outs than messages", "ignored")
 _GAP = 1.5
 _NEAR = 2
 """Samples around a node's stop in which a gauge may be above 0 because of it."""

@@ -21,18 +21,18 @@ import numpy as np
 from quorisk.analysis.rates.observed import DAY_S
 from quorisk.analysis.rates.oddities import Oddities, Oddity, note
 
-NOT_A_QUERY = Oddity("files that are no answer to a range query", "left out")
-NOT_A_SERIES = Oddity("series that are not as Prometheus writes them", "left out")
-OTHER = Oddity("series of other metrics", "counted for nothing")
-NOT_A_NUMBER = Oddity("samples whose values are no numbers from 0 to 1e15", "left out")
-WRONG_TIME = Oddity("samples dated before 2000 or in the future, as of a clock that is wrong", "left out")
-JUMPS = Oddity("samples that go back in time, as of a clock that was set", "put in order")
-REPEATED = Oddity("samples that come again", "counted once")
-ALONE = Oddity("series of a single sample, which span no time", "counted for nothing")
+NOT_A_QUERY = Oddity("files without the result of a range query", "left out")
+NOT_A_SERIES = Oddity("malformed series", "left out")
+OTHER = Oddity("series of other metrics", "ignored")
+NOT_A_NUMBER = Oddity("samples whose values are not numbers from 0 to 1e15", "left out")
+WRONG_TIME = Oddity("samples dated before 2000 or in the future: a wrong clock", "left out")
+JUMPS = Oddity("samples that go back in time: a clock was set", "put in order")
+REPEATED = Oddity("repeated samples", "counted once")
+ALONE = Oddity("series of a single sample", "ignored")
 FIRST_S = datetime(2000, 1, 1, tzinfo=UTC).timestamp()
-"""Unix time before which no sample is believed."""
+"""Unix time of the oldest sample that is accepted."""
 _MOST = 1e15
-"""Largest value that is believed: sums of such values still have exact whole numbers."""
+"""Largest value that is accepted: float64 adds up a few such values exactly."""
 _SPELLINGS: tuple[tuple[str, str], ...] = (
     (r"^(pulsar_managedledger_client_)?(bookkeeper_client_)?(?=per_channel_bookie_client)", ""),
     (r"^replication_(?=replication_worker|auditor)", ""),  # auto-recovery within a bookie, not alone

@@ -17,7 +17,7 @@ from quorisk.analysis.experiment.grid import GridPoint, TooLarge, by_design
 from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.analysis.rates import elasticities
 from quorisk.analysis.rates.draws import PER_YEAR, by_draw, draw_unknowns, unknowns, with_values
-from quorisk.analysis.rates.sensitivity import Weighed, weigh
+from quorisk.analysis.rates.sensitivity import GrownHead, grown_head
 from quorisk.analysis.statistics.uncertainty import (
     LEVELS,
     Allowed,
@@ -130,27 +130,27 @@ def _design(
     return _summed(experiment, points, parts, draws), None
 
 
-def _head(experiment: Experiment, point: GridPoint, is_lost: bool, hopeless: TooLarge) -> Weighed | None:
+def _head(experiment: Experiment, point: GridPoint, is_lost: bool, hopeless: TooLarge) -> GrownHead | None:
     """The head of a scenario that matters, which some run lost if `is_lost`; None if it leaves too much open."""
     alone, sizes = experiment._replace(points=(point,)), point.sizes(experiment.model)
     if hopeless.has(point.scenario, sizes):
         return None
-    weighed = weigh(alone, _MEMORY_AT_FIRST, certain=_CERTAIN)
-    if weighed and weighed.solved.leaves > _HOPELESS:
+    grown = grown_head(alone, _MEMORY_AT_FIRST, certain=_CERTAIN)
+    if grown and grown.solved.leaves > _HOPELESS:
         hopeless.add(point.scenario, sizes)
         return None
-    if is_lost and not (weighed and weighed.solved.leaves <= _CERTAIN * weighed.solved.lost):
-        weighed = weigh(alone, MEMORY, certain=_CERTAIN)  # again, with more room, as too much was left open
-    is_open = weighed is None or not weighed.solved.lost or weighed.solved.leaves > _OPEN * weighed.solved.lost
-    return None if is_open else weighed
+    if is_lost and not (grown and grown.solved.leaves <= _CERTAIN * grown.solved.lost):
+        grown = grown_head(alone, MEMORY, certain=_CERTAIN)  # again, with more room, as too much was left open
+    is_open = grown is None or not grown.solved.lost or grown.solved.leaves > _OPEN * grown.solved.lost
+    return None if is_open else grown
 
 
 def _part(
-    experiment: Experiment, point: GridPoint, unknown: Mapping[str, Unknown], draws: Draws, weighed: Weighed
+    experiment: Experiment, point: GridPoint, unknown: Mapping[str, Unknown], draws: Draws, grown: GrownHead
 ) -> _Part:
     """The losses of a scenario that matters."""
     mine = {key: each for key, each in unknown.items() if key != PER_YEAR}
-    moves = weighed.moves()
+    moves = grown.moves()
     found = elasticities.solve_moves(experiment.model, point.point, moves).elasticities
     powers = {key: found[key].value or 0.0 for key in mine if key in found}
     drawn = draws.values(mine)
@@ -158,8 +158,8 @@ def _part(
     at_most = max(_NUM_CHECKED, num if num * len(moves.action) <= _MOST_STEPS else 0)
     solved = _solved(experiment, point, moves, list(islice(by_draw(drawn), at_most)))
     if not mine:
-        solved = np.tile([weighed.solved.lost, weighed.solved.leaves], (num, 1))
-    values = np.full(num, weighed.solved.lost)
+        solved = np.tile([grown.solved.lost, grown.solved.leaves], (num, 1))
+    values = np.full(num, grown.solved.lost)
     given = dotted_values(experiment.model, point.point)
     for key, power in powers.items():
         values *= (drawn[key] / float(given[key])) ** power
@@ -192,7 +192,7 @@ def _year(experiment: Experiment, point: GridPoint, unknown: Mapping[str, Unknow
 def _summed(
     experiment: Experiment, points: Sequence[GridPoint], parts: Sequence[_Part], draws: Draws
 ) -> DrawnLosses | None:
-    """Losses of all parts together; None if some draws lose nothing. Elasticities are weighed by geometric means."""
+    """Losses of all parts together; None if some draws lose nothing. Elasticities are grown by geometric means."""
     values = np.sum([part.values for part in parts], axis=0)
     if not values.min() > 0.0:
         return None

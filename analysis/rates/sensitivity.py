@@ -26,7 +26,7 @@ from quorisk.kernels.states.head import Head, SolvedHead
 from quorisk.kernels.states.likeliest import Likeliest, likeliest
 from quorisk.kernels.states.moves import MOVE_BYTES, Moves, moves_of
 
-CERTAIN = 1e-9
+GROW_UNTIL = 1e-9
 """F/L at which a head is certain enough, if memory allows: the rest changes no printed digit."""
 MOVES_A_TRANSITION = 4
 """Approximate number of a head's single steps for each of its transitions."""
@@ -38,19 +38,19 @@ class LikeliestPath(NamedTuple):
     """The likeliest path to a loss."""
 
     share: float
-    """Fraction of all losses that come by it, or by a path that differs only in which of several equal things act."""
+    """Fraction of all losses on this path, or on one that differs only in which of several like things act."""
     steps: list[dict[str, Any]]
     """Steps, each with `action`, `instance`, `lost` (a mask) and `words`."""
     verdict: str
     """Words on the loss."""
 
 
-class MadeOf(NamedTuple):
-    """Losses before which a run met just these kinds of faults."""
+class FaultShare(NamedTuple):
+    """Losses of runs that met exactly these kinds of faults before."""
 
     faults: list[str]
     share: float
-    """Fraction of all losses that were solved."""
+    """Fraction of the losses that were solved."""
 
 
 class Sensitivity(NamedTuple):
@@ -78,34 +78,34 @@ class Sensitivity(NamedTuple):
     """Mean number of times that each action happens on a run that loses data."""
     faults: dict[str, float]
     """Mean number of times that such a run meets each kind of fault."""
-    losses_by_faults: list[MadeOf]
+    losses_by_faults: list[FaultShare]
     """Losses by the faults met, the most first, where they were solved. Where they were counted, see `Estimate`."""
     likeliest_path: LikeliestPath | None
     assumptions: list[str]
 
 
-class Weighed(NamedTuple):
+class GrownHead(NamedTuple):
     """A design's head, and its certain bounds."""
 
     head: Head
     solved: SolvedHead
 
     def moves(self, solving: rare.Solving | None = None) -> Moves:
-        """Returns the head's steps one by one, which takes as long as the head has taken: `solving` is called as by
-        `weigh`, from 0 on."""
+        """Returns the head's single steps, in as long as the head has taken. `solving` is called as by `grown_head`,
+        from 0 on."""
         num = self.head.transitions
         told = (lambda place, states: solving(num * place // states, num)) if solving else None
         return moves_of(self.head, self.solved.states, told)
 
 
-def weigh(
+def grown_head(
     experiment: Experiment,
     memory_bytes: int = MEMORY,
     solving: rare.Solving | None = None,
-    certain: float = CERTAIN,
-) -> Weighed | None:
-    """Returns the head of an experiment's one point, grown until F/L is `certain`, or memory ends; None if there is
-    none. `solving` is called as by `rare.solve_head`.
+    certain: float = GROW_UNTIL,
+) -> GrownHead | None:
+    """Returns the head of an experiment's one point, grown until F/L is at most `certain` or memory ends; None if no
+    head can be solved. `solving` is called as by `rare.solve_head`.
     """
     model, point, run = experiment.model, only_point(experiment).point, experiment.run
     if not rare.applies(point, run):
@@ -115,7 +115,7 @@ def weigh(
         found = rare.solve_head(model, point, memory_bytes // 2, most, solving, certain, is_patient=False)
     except MemoryError:
         return None
-    return Weighed(*found) if found else None
+    return GrownHead(*found) if found else None
 
 
 def sensitivity(
@@ -130,24 +130,24 @@ def sensitivity(
         experiment: the experiment.
         memory_bytes: memory for what is solved.
         progress: called with the number of losing runs made again since its last call.
-        solving: called as by `weigh`.
+        solving: called as by `grown_head`.
 
     Raises:
         ConfigError: if there are several points.
     """
-    weighed = weigh(experiment, memory_bytes, solving)
-    if weighed and weighed.solved.leaves <= rare.CERTAIN * weighed.solved.lost:
-        return _solved(experiment, weighed, solving)
+    grown = grown_head(experiment, memory_bytes, solving)
+    if grown and grown.solved.leaves <= rare.MAX_UNSAMPLED * grown.solved.lost:
+        return _solved(experiment, grown, solving)
     counted = _counted(experiment, progress)
-    if counted.method == UNKNOWN and weighed and (weighed.solved.lost or weighed.solved.complete):
-        return _solved(experiment, weighed, solving)
+    if counted.method == UNKNOWN and grown and (grown.solved.lost or grown.solved.complete):
+        return _solved(experiment, grown, solving)
     return counted
 
 
-def _solved(experiment: Experiment, weighed: Weighed, solving: rare.Solving | None) -> Sensitivity:
+def _solved(experiment: Experiment, grown: GrownHead, solving: rare.Solving | None) -> Sensitivity:
     model, point = experiment.model, only_point(experiment).point
-    head, solved = weighed
-    moves = weighed.moves(solving)
+    head, solved = grown
+    moves = grown.moves(solving)
     found = elasticities.solve_moves(model, point, moves)
     part = rare.parts_by_invariant(model, solved, None)[DATA_LOSS]
     interval = part.interval(estimator_of_run(experiment.run), 0, 0, 0) if solved.leaves else (solved.lost, solved.lost)
@@ -163,10 +163,10 @@ def _solved(experiment: Experiment, weighed: Weighed, solving: rare.Solving | No
     )
 
 
-def _made_of(model: Model, moves: Moves) -> list[MadeOf]:
+def _made_of(model: Model, moves: Moves) -> list[FaultShare]:
     made_of = p_loss_by_faults(model, moves)
     total = math.fsum(made_of.values())
-    return [MadeOf(sorted(faults), p / total) for faults, p in sorted(made_of.items(), key=lambda each: -each[1])]
+    return [FaultShare(sorted(faults), p / total) for faults, p in sorted(made_of.items(), key=lambda each: -each[1])]
 
 
 def _counted(experiment: Experiment, progress: Progress | None) -> Sensitivity:
@@ -187,7 +187,7 @@ def _made(
     confidence: float | None,
     found: elasticities.MovesSolved | scores.LosingRuns,
     way: LikeliestPath | None,
-    made_of: list[MadeOf],
+    made_of: list[FaultShare],
 ) -> Sensitivity:
     model, (point, point_id, _) = experiment.model, only_point(experiment)
     values = dotted_values(model, point)

@@ -86,11 +86,11 @@ def apart(
 def compare_beyond_head(
     seen: PairedComparison, baseline: tuple[float, float, float], tail: PairedComparison, part: tuple[float, float]
 ) -> PairedComparison:
-    """Returns a comparison of two that share a head, by runs of both from its exits.
+    """Returns the comparison of two variants that share a head, from runs of both that start at its exits.
 
-    With L and F those of both, v = L + F q_v and b = L + F q_b: so v - b = F (q_v - q_b), and v / b = 1 + (v - b) / b.
+    With the head's L and F, v = L + F q_v and b = L + F q_b: v - b = F (q_v - q_b), and v / b = 1 + (v - b) / b.
     `baseline` is estimate, low and high end of b, and `tail` compares q_v with q_b; if both hold, so do difference and
-    ratio. `part` is F, and a bound of the difference's error besides. The p-value is that of `tail`.
+    ratio. `part` is F, and a bound on the difference's other errors. The p-value is that of `tail`.
     """
     leaves, slack = part
     p, b_low, b_high = baseline
@@ -119,10 +119,10 @@ def _quotient(a: float, b: float) -> float:
 
 
 def compare_pairs(counts: Sequence[PairTables], confidence: float) -> list[PairedComparison]:
-    """Returns the comparisons of some pairs in one event; intervals of one kind hold for all with `confidence`.
+    """Returns the comparisons of pairs in one event; the intervals of all pairs hold together with `confidence`.
 
-    Each end of an interval grows with the variant's losses and shrinks with the baseline's, so that the low ends of
-    `Counts.least` and the high ends of `Counts.most` hold whatever the runs that were cut off hide.
+    Each end of an interval grows with the variant's losses and shrinks with the baseline's. So the low ends of
+    `PairTables.least` and the high ends of `PairTables.most` hold whatever runs cut off would have lost.
     """
     each = simultaneous(confidence, len(counts))
     p_values = [_worst_p_value(count) for count in counts]

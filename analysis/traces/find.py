@@ -72,8 +72,8 @@ def find_counterexample(
         wanted: names of the invariants.
         memory_bytes: memory for the search of all states.
         seed: seed of the random runs, which are made if the search does not fit.
-        max_runs: number of these.
-        tell: called with what is being done.
+        max_runs: most random runs.
+        tell: called with progress messages.
 
     Returns:
         The trace, if there is one, and the reason.
@@ -151,8 +151,19 @@ def _counterexample(model: Model, grid_point: GridPoint, path: paths.Path, place
 def requested_trace(
     experiment: Experiment, invariant: str, run: str | None, saved: Path | None, memory_bytes: int, tell: Tell | None
 ) -> FoundTrace:
-    """Returns a counterexample to an invariant (DATA_LOSS: to any whose breach is data loss) of an experiment's one
-    point, or the trace of a `run`, given as SEED:INDEX, or the one `saved` in a file. Raises ConfigError."""
+    """Returns a trace of an experiment's one point: a counterexample, unless that of a run or of a file is asked for.
+
+    Args:
+        experiment: of one point.
+        invariant: the one to break; DATA_LOSS is any whose breach is data loss.
+        run: the run to trace, as SEED:INDEX.
+        saved: the file of a trace.
+        memory_bytes: most memory that a search takes.
+        tell: called with progress messages.
+
+    Raises:
+        ConfigError: if an argument cannot be used, or memory is too small for a search.
+    """
     model, grid_point = experiment.model, only_point(experiment)
     wanted = wanted_invariants(model, invariant)
     if run is not None:

@@ -85,7 +85,7 @@ def _read(found: object, kinds: Mapping[str, Kind], place: str) -> dict[str, Any
                 f"{place}.{key}: {'missing' if key in kinds else 'no such key'}; there are {', '.join(kinds)}"
             )
     for key, kind in kinds.items():
-        if kind.read(found[key]) is None and not (found[key] is None and key in _MAY_BE_NULL):
+        if kind.read_or_none(found[key]) is None and not (found[key] is None and key in _MAY_BE_NULL):
             raise ConfigError(f"{place}.{key} = {as_toml(found[key])}: {kind.allowed}")
     return found
 

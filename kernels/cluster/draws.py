@@ -11,9 +11,9 @@ from quorisk.kernels.engines.philox import draw_pair, multiply_high
 from quorisk.kernels.ops import as_int64, as_uint64, jitable, jitable_apart
 
 SEED, NUMBER, PURPOSE, BLOCK, SPARE, HAS_SPARE = range(6)
-"""Words of a stream."""
+"""Places of a stream's words."""
 YEARS, SIZES, SHARES = 1, 2, 3
-"""Purposes; those from SHARES on are for shares."""
+"""Purposes of streams; SHARES is the first of several."""
 _LARGE = 1e7
 """Mean above which a binomial number is replaced by its mean: it is within a thousandth of it."""
 _ALMOST_SURE = 1.0 - 1e-16

@@ -1,8 +1,8 @@
-"""Ticks that are drawn by beginning with a group of nodes that is lost, where ensembles are known one by one.
+"""Importance sampling of ticks: a draw begins with a group of nodes that is lost, if ensembles are known one by one.
 
 Such groups may be few, so that random nodes rarely hold one, however many are down. So some members of a random group
-are put at random places of the ticks, and the other nodes are drawn around them. A draw then counts by its
-chance without that, over its chance with it: 1 over the mean, over all ways to begin, of the weight of those that it
+are put at random places of the ticks, and the other nodes are drawn around them. A draw's weight is its likelihood
+ratio: 1 over the mean, over all ways to begin, of the weights of those that it
 may have begun with (Karp and Luby's estimator of a union: R. M. Karp, M. Luby, N. Madras, "Monte-Carlo approximation
 algorithms for enumeration problems", Journal of Algorithms 10 (1989) 429-448).
 """
@@ -27,7 +27,7 @@ class Places(NamedTuple):
     member: np.ndarray  # int64 [group, place]
     least: int
     """Fewest nodes of a group that have to be down for a loss."""
-    some: np.ndarray  # int64 [event, 2]: the first of the nodes that it may happen to, and how many they are
+    some: np.ndarray  # int64 [event, 2]: first node that the event may hit, and the number of such nodes
 
 
 class DrawRoom(NamedTuple):
@@ -121,7 +121,7 @@ def ways(last, places, law, room, history, one):
 
 @jitable_apart
 def _ways_of(group, last, places, room, history):
-    """Sums the weights of the ways to have begun with a group: each takes some members, and one place of each."""
+    """Sums the weights of all ways to begin with a group: a way takes some members, and one place for each."""
     size, total = places.member.shape[1], 0.0
     for m in range(size):
         room.digit[m] = 0

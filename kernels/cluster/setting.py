@@ -159,9 +159,7 @@ class Cluster(NamedTuple):
         """Times a year that a tick takes the node that is taken most often, if it is up."""
         some = [event for event in self.events if event.scope == NODE and event.nodes]
         of_all = self.hits - sum(map(self.hits_of, some))
-        more = [
-            sum(e.per_year * e.p_lost for e in some if e.first <= worst.first < e.first + e.nodes) for worst in some
-        ]
+        more = [sum(e.per_year * e.p_lost for e in some if e.first <= one.first < e.first + e.nodes) for one in some]
         return of_all + max(more, default=0.0)
 
     @property

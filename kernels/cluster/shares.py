@@ -232,7 +232,7 @@ def _draws(
 
 @jitable_apart
 def _after_event(last, before, room, history, nodes):
-    """The chance that an earlier tick, with a node still down, was an event that may take several."""
+    """Probability that an earlier tick, of which a node is still down, was an event of several nodes."""
     none = 1.0
     for i in range(last):
         for j in range(history.first[i], history.first[i + 1]):
@@ -244,8 +244,8 @@ def _after_event(last, before, room, history, nodes):
 
 @jitable_apart
 def _ticks(row, rows, before, now, limits, room, history):
-    """Draws the ages of a stratum's ticks, and ticks that are too old to matter; the oldest first. Returns the place of
-    the tick that comes now."""
+    """Draws the ages of a stratum's ticks, and older ticks if `looks_back`; oldest first. Returns the place of the
+    current tick."""
     num = 0
     for slot in range(rows.past.shape[1]):
         kind = rows.past[row, slot]

@@ -19,7 +19,7 @@ from quorisk.kernels.engines.jax_batch import MAX_JOBS, MAX_RECORDS, Batch, Queu
 from quorisk.kernels.engines.jax_step import Table, state_types
 from quorisk.kernels.engines.job import RECORD, Job
 from quorisk.kernels.engines.points import ALWAYS, Points
-from quorisk.kernels.engines.starts import UNIT, Starts
+from quorisk.kernels.engines.starts import FLOW_UNIT, Starts
 from quorisk.kernels.engines.step import Settings
 from quorisk.kernels.engines.tally import num_columns
 from quorisk.kernels.errors import EngineError
@@ -131,13 +131,13 @@ def _table(model: Model, starts: Starts) -> Table:
     missing = (1 << (len(starts.cumulative) - 1).bit_length()) - len(starts.cumulative)
     columns = zip(packing.columns(starts.rows, starts.layout, model.widths), state_types(model), strict=True)
     return Table(
-        np.pad(starts.cumulative, (0, missing), constant_values=UNIT),
+        np.pad(starts.cumulative, (0, missing), constant_values=FLOW_UNIT),
         tuple(np.pad(column.astype(kind), (0, missing)) for column, kind in columns),
     )
 
 
 @contextmanager
-def _told_of_memory() -> Iterator[None]:
+def _memory_errors() -> Iterator[None]:
     """Raises EngineError where XLA says that memory ran out."""
     try:
         yield
@@ -147,7 +147,7 @@ def _told_of_memory() -> Iterator[None]:
         raise EngineError(f"the device's memory ran out: {str(error).splitlines()[0]}") from None
 
 
-@_told_of_memory()
+@_memory_errors()
 def _work_off(model: Model, queue: Queue, num_runs: int, progress: Progress | None = None) -> Batch:
     """Makes all runs of the queue; returns the batch after them."""
     mesh = Mesh(np.array(devices()), ("devices",))

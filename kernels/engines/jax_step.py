@@ -23,7 +23,7 @@ from quorisk.kernels.tracing.general import CHOICE, GROUP, INSTANCE, LOST, PARAM
 class Table(NamedTuple):
     """Columns of the states in which runs start; see `starts.Starts`."""
 
-    cumulative: Any  # int64; places after the last state, which are never drawn, have UNIT as well
+    cumulative: Any  # int64; places after the last state, which are never drawn, have FLOW_UNIT as well
     columns: tuple[Any, ...]  # the leaves of the states, in the types in which lanes hold them
 
 

@@ -11,15 +11,15 @@ import numpy as np
 
 from quorisk.kernels.engines.philox import LOG2_UNIT
 from quorisk.kernels.engines.starts import NO_STARTS, Starts
-from quorisk.kernels.model import MESSAGE_LOSS, Action, Model, leaves, needed, smallest_params
+from quorisk.kernels.model import MESSAGE_LOSS, Action, Model, leaves, needed_parameters, smallest_params
 from quorisk.kernels.rule import group_words, loss_names
 
 LOSS_UNIT = 2.0**-63
 _LIKE = {round(least / LOSS_UNIT): round(like / LOSS_UNIT) for least, like in ((1e-3, 0.1), (1e-5, 1e-4), (0.0, 1e-7))}
 """Lowest loss of a range, and the loss for which code is made that serves the whole range, in units of 2**-63."""
 _MOST, _LIKE_MOST = round(0.4 / LOSS_UNIT), round(0.6 / LOSS_UNIT)
-"""Loss from which on, and loss as for which, code is made where what is lost is no message: lost messages are noticed
-and sent again, but it matters whether an outage takes half or a tenth."""
+"""Least loss of what is no message for which other code is made, and the loss that this is made for: lost messages are
+noticed and sent again, but it matters whether an outage takes half or a tenth."""
 MAX_TOTAL_WEIGHT = 2**62
 ALWAYS = 1 << 63
 """Probability 1 in units of 2**-63."""
@@ -179,7 +179,7 @@ def rates_in_force(model: Model, point: Point) -> dict[str, float]:
 
 def may_happen(model: Model, action: Action, values: Mapping[str, Any]) -> bool:
     """Whether these parameters meet `Action.needs`."""
-    return not action.needs or any(values[p.name] != p.default_value for p in needed(model, action))
+    return not action.needs or any(values[p.name] != p.default_value for p in needed_parameters(model, action))
 
 
 def _num_group_words(model: Model) -> list[int]:

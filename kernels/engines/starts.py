@@ -7,7 +7,7 @@ import numpy as np
 
 from quorisk.kernels.packing import RowLayout
 
-UNIT = 2**62
+FLOW_UNIT = 2**62
 """Sum of the flows of all starts."""
 
 
@@ -19,7 +19,7 @@ class Starts(NamedTuple):
     layout: RowLayout
     """Layout of the rows."""
     cumulative: np.ndarray
-    """int64 by state: the flows of this one and all before it, in units of 1 / UNIT; the last one is UNIT."""
+    """int64 by state: the flows of this one and all before it, in units of 1 / FLOW_UNIT; the last one is FLOW_UNIT."""
     places: int = 0
     """Largest number of enabled instances of the fault, if runs are hurried (`engines.hurried`); else 0."""
     p: float = 1.0
@@ -35,11 +35,11 @@ NO_STARTS = Starts(
 def starts(rows: np.ndarray, layout: RowLayout, flows: np.ndarray, places: int = 0, p: float = 1.0) -> Starts:
     """The table of these states, drawn in proportion to their flows; the rest is as in `Starts`.
 
-    A flow is off by less than 2 / UNIT of all together, and by what float64 rounds.
+    A flow is off by less than 2 / FLOW_UNIT of all together, and by what float64 rounds.
     """
     total = math.fsum(flows)
     exact = np.cumsum(flows.astype(np.longdouble)) / np.longdouble(total)
-    cumulative = np.minimum(exact, 1.0) * np.longdouble(UNIT)
-    cumulative = np.minimum(np.rint(cumulative).astype(np.int64), UNIT)
-    cumulative[-1] = UNIT
+    cumulative = np.minimum(exact, 1.0) * np.longdouble(FLOW_UNIT)
+    cumulative = np.minimum(np.rint(cumulative).astype(np.int64), FLOW_UNIT)
+    cumulative[-1] = FLOW_UNIT
     return Starts(rows, layout, cumulative, places, p)

@@ -39,9 +39,9 @@ class Things(NamedTuple):
         return (1 << (getattr(params, self.name) if self.name else self.most)) - 1
 
 
-def only_if(condition, guard, *args):
-    """`guard(*args)` where `condition` holds, else 0: of plain numbers it is not called elsewhere. As `ops.when`, but
-    code computes both: for short guards a branch takes longer, and far longer to compile.
+def zero_unless(condition, guard, *args):
+    """`guard(*args)` where `condition` holds, else 0. Plain numbers skip the call; traced code computes both arms,
+    unlike `ops.when`: for short guards a branch takes longer, and far longer to compile.
     """
     if isinstance(condition, Traced):
         return where(condition, guard(*args), 0)

@@ -19,7 +19,7 @@ from quorisk.kernels.keeping import njit_kept
 from quorisk.kernels.model import UNFINISHED
 from quorisk.kernels.states.chain import Chain
 
-CERTAIN = 1e-6
+MAX_DEVIATION = 1e-6
 """Largest deviation from 1 of the sum of the ends' probabilities: far above the rounding error."""
 MAX_COMPONENT = 2000
 """Most states of a component that is eliminated: time grows with the third power, memory with the second (32 MB)."""
@@ -56,7 +56,7 @@ def check_that_runs_end(chain: Chain, visits: np.ndarray, name: str) -> None:
     """Raises ModelError, which names the protocol, if runs do not end for certain, because the odds of a state's steps
     do not add up to 1. Chains with infinite visits, whose runs may go on for ever, are not checked."""
     ended = float(visits[chain.ends != UNFINISHED].sum())
-    if np.isfinite(visits).all() and not abs(ended - 1.0) < CERTAIN:
+    if np.isfinite(visits).all() and not abs(ended - 1.0) < MAX_DEVIATION:
         why = f"runs end with probability {ended:.6g}, not 1"
         raise ModelError(declared.unfit(name, "max_sends, or the odds of steps", why))
 

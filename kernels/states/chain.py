@@ -20,16 +20,7 @@ from quorisk.kernels.model import HORIZON, UNFINISHED, Model
 from quorisk.kernels.states import growth
 from quorisk.kernels.states.expand import Expander
 from quorisk.kernels.states.odds import odds_of
-from quorisk.kernels.states.store import (
-    ENDED,
-    FULL,
-    MOST_SUCCESSORS,
-    Store,
-    approach,
-    seek,
-    settle,
-    why_stop,
-)
+from quorisk.kernels.states.store import ENDED, FULL, MOST_SUCCESSORS, Store, approach, halted, seek, settle
 
 MOST_STATES = 2**31 - 2
 """Largest number of states of a chain, which numbers them in 32 bits, however much memory there is."""
@@ -158,7 +149,7 @@ def _add(stored, rows, i, count, batch, place, end_rate, latest, chain):
     while i < len(batch.total):
         if count + MOST_SUCCESSORS > len(chain.ends) or end + MOST_SUCCESSORS > len(chain.target):
             return FULL, i, count
-        why = why_stop(stored, count)
+        why = halted(stored, count)
         if why != ENDED:
             return why, i, count
         first_row = batch.first_row[i]

@@ -13,17 +13,7 @@ from quorisk.kernels.packing import RowLayout, state_of
 from quorisk.kernels.states import margins
 from quorisk.kernels.states.head import NEVER, Head, SolvedHead
 from quorisk.kernels.states.rows import in_layout
-from quorisk.kernels.states.store import (
-    ENDED,
-    FULL,
-    MOST_SUCCESSORS,
-    Store,
-    approach,
-    keep_row,
-    seek,
-    settle,
-    why_stop,
-)
+from quorisk.kernels.states.store import ENDED, FULL, MOST_SUCCESSORS, Store, approach, halted, keep_row, seek, settle
 
 
 class Exits(NamedTuple):
@@ -83,7 +73,7 @@ def exits_of(head: Head, solved: SolvedHead, memory_bytes: int) -> Exits:
     left_out, flows = math.fsum(solved.bounds[order[i:]]), flows[:count]
     hurry = head.margin if solved.is_far else None
     if hurry:
-        flows *= hurry.p ** margins.needed(head.expand.programs, store.kept, np.arange(count))
+        flows *= hurry.p ** margins.faults_to_loss(head.expand.programs, store.kept, np.arange(count))
     order = np.argsort(-flows, kind="stable")
     found = Exits(store.kept.rows[order], store.kept.layout, flows[order], left_out)
     return found._replace(places=hurry.most, p=hurry.p) if hurry else found
@@ -99,7 +89,7 @@ def _add(stored, rows, i, count, batch, shares, leaves, due, flows):
     """
     mixed, itself = np.empty(MOST_SUCCESSORS, np.uint64), np.cumsum(due == 0) - 1
     while i < len(due):
-        why = why_stop(stored, count)
+        why = halted(stored, count)
         if why != ENDED:
             return why, i, count
         if due[i] == 0:

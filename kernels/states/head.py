@@ -25,16 +25,7 @@ from quorisk.kernels.states import absorption, margins
 from quorisk.kernels.states.chain import Chain
 from quorisk.kernels.states.expand import Expander
 from quorisk.kernels.states.odds import odds_of
-from quorisk.kernels.states.store import (
-    ENDED,
-    FULL,
-    MOST_SUCCESSORS,
-    SLICE,
-    Kept,
-    Store,
-    keep_row,
-    why_stop,
-)
+from quorisk.kernels.states.store import ENDED, FULL, MOST_SUCCESSORS, SLICE, Kept, Store, halted, keep_row
 
 STATE_BYTES, TRANSITION_BYTES = 116, 28
 """Bytes by state and by transition of the arrays here and of solving them; the states themselves come on top."""
@@ -295,7 +286,7 @@ def _add(stored, rows, i, count, batch, places, level, end_rate, arrays, end):
     `Store.keep` has it; returns the number of transitions as well. A state in which it stops is taken again later."""
     while i < len(places):
         place = places[i]
-        why = FULL if end + MOST_SUCCESSORS > len(arrays.p) else why_stop(stored, count)
+        why = FULL if end + MOST_SUCCESSORS > len(arrays.p) else halted(stored, count)
         if why != ENDED:
             return why, i, count, end
         cost, total = arrays.cost[place], batch.total[i]

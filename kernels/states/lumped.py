@@ -86,20 +86,20 @@ def _difference(model: Model, odds: Odds, pair: MergedStates, stand_in: Callable
     for there in sorted(before.keys() | after.keys()):
         (mine, name), (other, its) = before.get(there, (0.0, "")), after.get(there, (0.0, ""))
         if not math.isclose(mine, other, rel_tol=CLOSE):
-            return f"{text}, from which {name or its} goes at the rate {other:.6g}, not {mine:.6g}"
+            return f"{text}, where {name or its} has the rate {other:.6g}, not {mine:.6g}"
     return ""
 
 
 def _rates(model: Model, odds: Odds, state: Any, stand_in: Callable[[Any], Any]) -> dict[Any, tuple[float, str]]:
-    """Returns, by representative of the next state and what that state breaks, the rate of going there and an action
-    that does. Steps that change neither are left out."""
+    """Returns, by lump of the next state (its representative, and the invariants it breaks), the rate into it and an
+    action that leads there. Steps within the state's own lump are left out."""
 
-    def lot(there: Any) -> Any:
+    def lump(there: Any) -> Any:
         return stand_in(there), paths.broken(model, there, odds.params)
 
-    here, rates, names = lot(state), defaultdict[Any, float](float), dict[Any, str]()
+    here, rates, names = lump(state), defaultdict[Any, float](float), dict[Any, str]()
     for step, weight in _steps(model, odds, state):
-        there = lot(paths.after(model, state, odds.params, step)) if weight else here
+        there = lump(paths.after(model, state, odds.params, step)) if weight else here
         if there != here:
             rates[there] += weight
             names[there] = model.actions[step.action].name

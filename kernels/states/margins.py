@@ -51,7 +51,7 @@ def margin_at(model: Model, odds: Odds) -> KnownMargin | None:
     return KnownMargin(fault, most, together / (together + odds.rates[-1]) if together > 0.0 else 0.0)
 
 
-def needed(programs: Programs, stored: Kept, places: np.ndarray) -> np.ndarray:
+def faults_to_loss(programs: Programs, stored: Kept, places: np.ndarray) -> np.ndarray:
     """int64 by state, the number of faults that still have to come before a loss, at least."""
     parts = [places[i : i + _AT_ONCE] for i in range(0, len(places), _AT_ONCE)]
     found = (programs.needed(programs.rows(stored.rows[part], stored.layout)) for part in parts)
@@ -66,7 +66,7 @@ def bounds(margin: KnownMargin, expand: Expander, stored: Kept, arrays: Any, flo
     """
     found = np.zeros(len(flows))
     (places,) = np.nonzero(flows)
-    chance = margin.p ** needed(expand.programs, stored, places)
+    chance = margin.p ** faults_to_loss(expand.programs, stored, places)
     found[places] = flows[places] * chance
     room = arrays.due[places] - arrays.cost[places]
     for begin in range(0, len(places), _AT_ONCE):

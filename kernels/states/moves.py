@@ -62,8 +62,8 @@ class Moves(NamedTuple):
 
 
 def moves_of(head: Head, num_states: int, progress: Callable[[int, int], None] | None = None) -> Moves:
-    """Lists the steps of a head, which has `num_states` states. `progress` is called with the number of states whose
-    steps are listed, and with that of all."""
+    """Lists the steps of a head of `num_states` states. `progress` is called with the number of states done, and with
+    that of all."""
     first, room = np.zeros(num_states + 3, np.int64), 2 * head.transitions + 2 * MOST_SUCCESSORS
     columns = [np.empty(room, kind) for kind in (np.int32, np.float64, np.int16, np.int8, np.int8)]
     place, end = 0, 0

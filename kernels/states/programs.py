@@ -22,7 +22,7 @@ from quorisk.kernels.protocols import registry
 from quorisk.kernels.states.laid_out import laid_out
 from quorisk.kernels.states.rows import in_layout
 from quorisk.kernels.tracing.evaluate import Columns, Evaluation, specialized
-from quorisk.kernels.tracing.expressions import HIGHEST, LOWEST, WORD, bits, same, signed
+from quorisk.kernels.tracing.expressions import HIGHEST, LOWEST, WORD, known_bits, same, signed
 from quorisk.kernels.tracing.folding import as_integer, make
 from quorisk.kernels.tracing.general import CHOICE, INSTANCE, LOST, PARAMS, STATE, general, nested
 from quorisk.kernels.tracing.program import Part, Program, program
@@ -175,7 +175,7 @@ def _write(model: Model) -> Iterator[tuple[str, Program]]:
                 most = (1 << field.width) - 1
                 others = make("and", words[field.word], signed(~(most << field.shift)))
                 words[field.word] = make("or", others, make("shl", new, field.shift))
-                if bits(new)[1] & ~most:
+                if known_bits(new)[1] & ~most:
                     beyond = make("or", beyond, make("and", new, ~most))
         return words if same(beyond, 0) else [*words, beyond]
 

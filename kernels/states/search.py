@@ -16,17 +16,7 @@ from quorisk.kernels.model import Model
 from quorisk.kernels.ops import bits
 from quorisk.kernels.states.expand import Expanded, Expander
 from quorisk.kernels.states.odds import no_odds
-from quorisk.kernels.states.store import (
-    ENDED,
-    FULL,
-    MOST_SUCCESSORS,
-    Kept,
-    Store,
-    approach,
-    seek,
-    settle,
-    why_stop,
-)
+from quorisk.kernels.states.store import ENDED, FULL, MOST_SUCCESSORS, Kept, Store, approach, halted, seek, settle
 
 _MANY = 64
 """Number of successors that are collected before they are settled."""
@@ -180,7 +170,7 @@ def _add(stored, rows, i, count, batch, first, parents, counts):
     while i < len(batch.total):
         num, begun = 0, i
         while i < len(batch.total) and num < _MANY:
-            why = why_stop(stored, count + num)
+            why = halted(stored, count + num)
             if why != ENDED:
                 if num > 0:
                     break

@@ -137,8 +137,8 @@ def keep_row(row, kept, count):
 
 
 @jitable
-def why_stop(kept, count):
-    """Returns why compiled code has to stop before it keeps the successors of one more state; ENDED if it need not."""
+def halted(kept, count):
+    """Returns why compiled code halts before it keeps the successors of one more state; ENDED if it does not."""
     if count + MOST_SUCCESSORS > len(kept.rows):
         return FULL
     return TABLE_FULL if 2 * (count + MOST_SUCCESSORS) > len(kept.table) else ENDED
@@ -195,7 +195,7 @@ def settle(kept, at, mixed, count):
 def _keep_all(stored, rows, choice, count, places):
     """Keeps initial states, whose rows are given, from number `choice` on, as `Store.keep` has it."""
     while choice < len(places):
-        why = why_stop(stored, count)
+        why = halted(stored, count)
         if why != ENDED:
             return why, choice, count
         found = keep_row(rows[choice], stored, count)

@@ -11,8 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from quorisk.kernels.ops import bits
 from quorisk.kernels.tracing import demand
-from quorisk.kernels.tracing.expressions import WORD, Node, bits, set_bits, span
+from quorisk.kernels.tracing.expressions import WORD, Node, known_bits, range_of
 
 _NARROWEST = 32
 _TYPES = {1: jnp.bool_, 32: jnp.int32, 64: jnp.int64}
@@ -89,15 +90,15 @@ class Arrays:
 
     def _shr(self, node: Node, width: int) -> Any:
         value, amount = node.args
-        wide, signed = self._wide(value), span(value)[0] < 0
-        wide = 64 if signed and span(amount)[1] >= wide else wide
+        wide, signed = self._wide(value), range_of(value)[0] < 0
+        wide = 64 if signed and range_of(amount)[1] >= wide else wide
         shift = lax.shift_right_arithmetic if signed else lax.shift_right_logical
         return _resized(self._shifted(shift, self.get(value, wide), amount, wide), width, signed)
 
     def _shifted(self, shift: Callable[[Any, Any], Any], value: Any, amount: Any, width: int) -> Any:
         """A value of that width shifted: to 0 by amounts that only wider ones have room for."""
         by = self.get(amount, width)
-        if span(amount)[1] < width or width == 64:
+        if range_of(amount)[1] < width or width == 64:
             return shift(value, by)
         return lax.select(lax.lt(by, self.get(width, width)), shift(value, by), self.get(0, width))
 
@@ -115,14 +116,14 @@ class Arrays:
             if isinstance(divisor, Node)
             else self.get(divisor, wide)
         )
-        divide = lax.div if span(value)[0] >= 0 else jnp.floor_divide
+        divide = lax.div if range_of(value)[0] >= 0 else jnp.floor_divide
         return divide(self.get(value, wide), by).astype(_TYPES[width])
 
     def _deposit(self, node: Node, width: int) -> Any:
         spread, mask = node.args
         losses, sent, one = self.get(spread, width), self.get(mask, width), self.get(1, width)
         result = below = self.get(0, width)
-        for place in set_bits(bits(mask)[1]):
+        for place in bits(known_bits(mask)[1]):
             at = self.get(place, width)
             is_set = lax.bitwise_and(lax.shift_right_logical(sent, at), one)
             bit = lax.bitwise_and(is_set, lax.shift_right_logical(losses, below))

@@ -6,7 +6,7 @@ condition: things that a configuration never does are contradictions then, and f
 
 from typing import Any, NamedTuple
 
-from quorisk.kernels.tracing.expressions import Node, bits, is_constant, same, signed
+from quorisk.kernels.tracing.expressions import Node, is_constant, known_bits, same, signed
 
 
 class Arms(NamedTuple):
@@ -82,7 +82,7 @@ def compared(op: str, a: Any, b: Any) -> Any:
         return make("select", chosen, make(op, yes, b), make(op, no, b))
     if op != "less" and a.op in ("add", "xor", "or") and not isinstance(a.args[1], Node):
         value, other = a.args
-        if a.op != "or" or bits(value)[1] & other == 0:
+        if a.op != "or" or known_bits(value)[1] & other == 0:
             return make(op, value, signed(b - other) if a.op == "add" else b ^ other)
     return None
 

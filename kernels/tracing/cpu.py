@@ -13,7 +13,7 @@ import llvmlite.binding as llvm
 _SPEED = 3
 """LLVM's level of optimization."""
 _LONG = 1 << 17
-"""Characters from which on a text takes seconds to compile, and starting a process a fraction of that."""
+"""Fewest characters of a text that takes seconds to compile: starting a process takes a fraction of that."""
 
 
 class Cpu(NamedTuple):

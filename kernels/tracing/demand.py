@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from quorisk.kernels.tracing.expressions import SIGN, WORD, Node, bits, span, trailing_zeros
+from quorisk.kernels.tracing.expressions import SIGN, WORD, Node, known_bits, range_of, trailing_zeros
 
 _LOW_BITS_OF_LOW_BITS = frozenset({"and", "or", "xor", "add", "sub", "mul", "shl", "select", "taken", "when"})
 """Operations whose low bits depend on no higher bits of their arguments."""
@@ -51,7 +51,7 @@ def _asked(node: Node, wanted: int) -> list[tuple[Any, int]]:
         case "leaf":
             return []
         case "and":
-            return [(args[0], wanted & bits(args[1])[1]), (args[1], wanted & bits(args[0])[1])]
+            return [(args[0], wanted & known_bits(args[1])[1]), (args[1], wanted & known_bits(args[0])[1])]
         case "or" | "xor" | "taken":
             return [(arg, wanted) for arg in args]
         case "select" | "when":
@@ -63,10 +63,12 @@ def _asked(node: Node, wanted: int) -> list[tuple[Any, int]]:
         case "shl":
             return [(args[0], low), (args[1], 63)]
         case "shr" if not isinstance(args[1], Node):
-            return [(args[0], wanted << args[1] | (SIGN if span(args[0])[0] < 0 else 0))]
+            return [(args[0], wanted << args[1] | (SIGN if range_of(args[0])[0] < 0 else 0))]
         case "shr":
             return [(args[0], WORD & ~((1 << trailing_zeros(wanted)) - 1) if wanted else 0), (args[1], 63)]
-        case "less" | "div" | "equal" | "unequal" if node.op in ("less", "div") or min(span(a)[0] for a in args) < 0:
+        case "less" | "div" | "equal" | "unequal" if (
+            node.op in ("less", "div") or min(range_of(a)[0] for a in args) < 0
+        ):
             # compared and divided as numbers with a sign, for which a lane must have room
             return [(arg, arg.may | 1 << arg.may.bit_length() if arg.lo >= 0 else WORD) for arg in nodes(args)]
     return [(arg, arg.may if arg.lo >= 0 else WORD) for arg in nodes(args)]
@@ -74,7 +76,7 @@ def _asked(node: Node, wanted: int) -> list[tuple[Any, int]]:
 
 def width(value: Any, narrowest: int) -> int:
     """Bits of the narrowest lane that holds the value as a signed integer: a power of two, `narrowest` to 64."""
-    lo, hi = span(value)
+    lo, hi = range_of(value)
     lane = narrowest
     while lane < 64 and not (-(1 << (lane - 1)) <= lo and hi < 1 << (lane - 1)):
         lane *= 2

@@ -5,16 +5,17 @@ from typing import Any
 
 from llvmlite import ir
 
+from quorisk.kernels.ops import bits
 from quorisk.kernels.tracing import demand
-from quorisk.kernels.tracing.expressions import Node, bits, is_constant, set_bits, span
+from quorisk.kernels.tracing.expressions import Node, is_constant, known_bits, range_of
 from quorisk.kernels.tracing.general import PARAMS
 from quorisk.kernels.tracing.machine import I64, INTEGERS, RELATIONS, constant, frozen, intrinsic, lanes_of
 
 _BOOLEANS = {"both": "and_", "either": "or_", "differ": "xor"}
 _WORTH_A_BRANCH = 6
-"""Operations from which on a `when` is skipped by a branch rather than computed in vain."""
+"""Fewest operations for which a `when` is skipped by a branch rather than computed in vain."""
 _WORTH_A_COMMON_BRANCH = 256
-"""Operations from which on all choices that one parameter makes are skipped by a branch, where it chooses otherwise."""
+"""Fewest operations for which the choices of one parameter are skipped by a branch where it chooses otherwise."""
 _MOST_TRIED = 1 << 12
 """Largest range of numbers for which division by a product is tried, number by number."""
 
@@ -148,7 +149,7 @@ class Emitter:
 
     def _shr(self, node: Node, width: int) -> Any:
         value, amount = node.args
-        wide, signed = self._wide(value), span(value)[0] < 0
+        wide, signed = self._wide(value), range_of(value)[0] < 0
         shift = self.builder.ashr if signed else self.builder.lshr
         if not isinstance(amount, Node):
             if amount >= wide:
@@ -161,7 +162,7 @@ class Emitter:
 
     def _shifted(self, shift: Callable[[Any, Any], Any], value: Any, amount: Any, width: int) -> Any:
         """Lanes of `width` bits shifted: to 0 by amounts that only wider ones have room for."""
-        by, (lowest, highest) = self.get(amount, width), span(amount)
+        by, (lowest, highest) = self.get(amount, width), range_of(amount)
         if lowest >= 0 and highest < width:
             shifted = shift(value, by)
             # what is known of the amount need not hold in a lane that draws another word
@@ -179,7 +180,7 @@ class Emitter:
 
     def _div(self, node: Node, width: int) -> Any:
         value, divisor = node.args
-        wide, (lo, hi) = self._wide(*node.args), span(value)
+        wide, (lo, hi) = self._wide(*node.args), range_of(value)
         kind, builder = self.kind(wide), self.builder
         if isinstance(divisor, Node):
             return self._resized(self._divided(value, divisor, wide), wide, width, True)
@@ -212,7 +213,7 @@ class Emitter:
         builder, kind = self.builder, self.kind(width)
         one, losses, sent = constant(kind, 1), self.get(spread, width), self.get(mask, width)
         result, below = constant(kind, 0), constant(kind, 0)
-        for place in set_bits(bits(mask)[1]):
+        for place in bits(known_bits(mask)[1]):
             is_set = builder.and_(builder.lshr(sent, constant(kind, place)), one)
             bit = builder.and_(is_set, builder.lshr(losses, below))
             result = builder.or_(result, builder.shl(bit, constant(kind, place)))

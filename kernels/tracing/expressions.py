@@ -8,7 +8,7 @@ Bits and range hold wherever the value of an expression is used. An arm that `wh
 shift by a negative amount there has no meaning, and needs none.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from quorisk.kernels.ops import Traced
@@ -125,13 +125,13 @@ def same(a: Any, b: Any) -> bool:
     return bool(a == b)
 
 
-def bits(value: Any) -> tuple[int, int]:
-    """The bits that are set for certain, and those that can be set."""
+def known_bits(value: Any) -> tuple[int, int]:
+    """Masks of the bits that are surely set, and of those that may be."""
     return (value.ones, value.may) if isinstance(value, Node) else (value & WORD, value & WORD)
 
 
-def span(value: Any) -> tuple[int, int]:
-    """The range in which the value lies."""
+def range_of(value: Any) -> tuple[int, int]:
+    """Lowest and highest value."""
     return (value.lo, value.hi) if isinstance(value, Node) else (value, value)
 
 
@@ -143,8 +143,3 @@ def is_boolean(value: Any) -> bool:
 def trailing_zeros(mask: int) -> int:
     """Zeros below the lowest bit set; 64 if none is."""
     return (mask & -mask).bit_length() - 1 if mask else 64
-
-
-def set_bits(mask: int) -> Iterator[int]:
-    """Places of the bits set, lowest first."""
-    return (place for place in range(mask.bit_length()) if mask >> place & 1)

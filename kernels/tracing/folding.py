@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from quorisk.kernels.ops import deposit
+from quorisk.kernels.ops import bits, deposit
 from quorisk.kernels.tracing import choices
 from quorisk.kernels.tracing.expressions import (
     HIGHEST,
@@ -12,13 +12,12 @@ from quorisk.kernels.tracing.expressions import (
     WORD,
     Graph,
     Node,
-    bits,
     is_boolean,
     is_constant,
+    known_bits,
+    range_of,
     same,
-    set_bits,
     signed,
-    span,
     trailing_zeros,
 )
 
@@ -53,12 +52,12 @@ def negation(value: Any) -> Any:
     return value.args[0] if value.op == "not" else value.graph.node("not", (value,), 0, 1, 0, 1)
 
 
-def choose(chosen: Any, yes: Any, no: Any) -> Any:
+def select(chosen: Any, yes: Any, no: Any) -> Any:
     """`yes` where the boolean `chosen` holds, else `no`; tuples field by field."""
     if isinstance(chosen, bool):
         return yes if chosen else no
     if isinstance(yes, tuple):
-        return type(yes)(*(choose(chosen, a, b) for a, b in zip(yes, no, strict=True)))
+        return type(yes)(*(select(chosen, a, b) for a, b in zip(yes, no, strict=True)))
     if is_boolean(yes) and is_boolean(no):
         return make("or", make("and", chosen, yes), make("and", negation(chosen), no))
     return _select(chosen, as_integer(yes), as_integer(no))
@@ -113,15 +112,15 @@ def _select(chosen: Node, yes: Any, no: Any) -> Any:
         return as_integer(chosen)
     if is_constant(yes, 0) and is_constant(no, 1):
         return as_integer(negation(chosen))
-    (ones, may), (other_ones, other_may) = bits(yes), bits(no)
-    (lo, hi), (other_lo, other_hi) = span(yes), span(no)
+    (ones, may), (other_ones, other_may) = known_bits(yes), known_bits(no)
+    (lo, hi), (other_lo, other_hi) = range_of(yes), range_of(no)
     known = ones & other_ones, may | other_may, min(lo, other_lo), max(hi, other_hi)
     return chosen.graph.node("select", (chosen, yes, no), *known)
 
 
 def _when(chosen: Any, guarded: Any) -> Any:
     """Makes a `select` between `guarded` and 0; machine code may skip `guarded`."""
-    selected = choose(condition(chosen), guarded, 0)
+    selected = select(condition(chosen), guarded, 0)
     if isinstance(selected, Node) and selected.op == "select" and is_constant(selected.args[2], 0):
         known = selected.ones, selected.may, selected.lo, selected.hi
         return selected.graph.node("when", selected.args[:2], *known)
@@ -133,7 +132,7 @@ def _popcount(a: Any) -> Any:
     if not isinstance(a, Node):
         return (a & WORD).bit_count()
     if a.graph.lanes and a.op == "select" and (arms := choices.arms_of(a)):
-        return choose(arms[0], _popcount(arms[1]), _popcount(arms[2]))
+        return select(arms[0], _popcount(arms[1]), _popcount(arms[2]))
     if a.may.bit_count() == 1:
         return make("shr", a, trailing_zeros(a.may)) if a.may != SIGN else as_integer(a < 0)
     return a.graph.node("popcount", (a,), 0, 127, a.ones.bit_count(), a.may.bit_count())
@@ -149,13 +148,13 @@ def _taken(amount: Any, most: int) -> Any:
 def _deposit(spread: Any, mask: Any) -> Any:
     """`ops.deposit`."""
     spread, mask = as_integer(spread), as_integer(mask)
-    _, may = bits(mask)
+    _, may = known_bits(mask)
     if not isinstance(spread, Node) and not isinstance(mask, Node):
         return signed(deposit(spread & WORD, mask & WORD))
     if may == 0:
         return 0
     if isinstance(mask, Node) and mask.graph.lanes and mask.op == "select" and (arms := choices.arms_of(mask)):
-        return choose(arms[0], _deposit(spread, arms[1]), _deposit(spread, arms[2]))
+        return select(arms[0], _deposit(spread, arms[1]), _deposit(spread, arms[2]))
     if not isinstance(mask, Node) and mask & mask + 1 == 0:
         return make("and", spread, mask)
     if may.bit_count() == 1:
@@ -165,7 +164,7 @@ def _deposit(spread: Any, mask: Any) -> Any:
 
 
 def _and(a: Node, b: Any) -> Any:
-    (a_ones, a_may), (b_ones, b_may) = bits(a), bits(b)
+    (a_ones, a_may), (b_ones, b_may) = known_bits(a), known_bits(b)
     if a_may & b_may == 0:
         return 0
     if a is b or a_may & ~b_ones == 0:
@@ -174,31 +173,31 @@ def _and(a: Node, b: Any) -> Any:
         return b
     if not isinstance(b, Node) and a.op == "and" and not isinstance(a.args[1], Node):
         return make("and", a.args[0], a.args[1] & b)
-    highest = [hi for lo, hi in (span(a), span(b)) if lo >= 0]
+    highest = [hi for lo, hi in (range_of(a), range_of(b)) if lo >= 0]
     lo, hi = (0, min(highest)) if highest else (LOWEST, HIGHEST)
     return a.graph.node("and", (a, b), a_ones & b_ones, a_may & b_may, lo, hi)
 
 
 def _below_power(a: Any, b: Any) -> tuple[int, int]:
     """The range of a bitwise operation on both."""
-    (a_lo, a_hi), (b_lo, b_hi) = span(a), span(b)
+    (a_lo, a_hi), (b_lo, b_hi) = range_of(a), range_of(b)
     if a_lo < 0 or b_lo < 0:
         return LOWEST, HIGHEST
     return 0, (1 << max(a_hi.bit_length(), b_hi.bit_length())) - 1
 
 
 def _or(a: Node, b: Any) -> Any:
-    (a_ones, a_may), (b_ones, b_may) = bits(a), bits(b)
+    (a_ones, a_may), (b_ones, b_may) = known_bits(a), known_bits(b)
     if a is b or is_constant(b, 0):
         return a
     lo, hi = _below_power(a, b)
     if lo == 0:
-        lo = max(span(a)[0], span(b)[0])
+        lo = max(range_of(a)[0], range_of(b)[0])
     return a.graph.node("or", (a, b), a_ones | b_ones, a_may | b_may, lo, hi)
 
 
 def _xor(a: Node, b: Any) -> Any:
-    (a_ones, a_may), (b_ones, b_may) = bits(a), bits(b)
+    (a_ones, a_may), (b_ones, b_may) = known_bits(a), known_bits(b)
     if a is b or is_constant(b, 0):
         return 0 if a is b else a
     if not isinstance(b, Node) and a.op == "xor" and not isinstance(a.args[1], Node):
@@ -214,14 +213,14 @@ def _multiples_of(power: int) -> int:
 
 
 def _add(a: Node, b: Any) -> Any:
-    (_, a_may), (_, b_may) = bits(a), bits(b)
+    (_, a_may), (_, b_may) = known_bits(a), known_bits(b)
     if is_constant(b, 0):
         return a
     if not isinstance(b, Node) and a.op == "add" and not isinstance(a.args[1], Node):
         return make("add", a.args[0], signed(a.args[1] + b))
     if a_may & b_may == 0:
         return make("or", a, b)
-    lo, hi = span(a)[0] + span(b)[0], span(a)[1] + span(b)[1]
+    lo, hi = range_of(a)[0] + range_of(b)[0], range_of(a)[1] + range_of(b)[1]
     if lo < LOWEST or hi > HIGHEST:
         lo, hi = LOWEST, HIGHEST
     may = _multiples_of(min(trailing_zeros(a_may), trailing_zeros(b_may)))
@@ -233,10 +232,10 @@ def _sub(a: Any, b: Any) -> Any:
         return make("add", a, signed(-b))
     if a is b:
         return 0
-    lo, hi = span(a)[0] - b.hi, span(a)[1] - b.lo
+    lo, hi = range_of(a)[0] - b.hi, range_of(a)[1] - b.lo
     if lo < LOWEST or hi > HIGHEST:
         lo, hi = LOWEST, HIGHEST
-    may = _multiples_of(min(trailing_zeros(bits(a)[1]), trailing_zeros(b.may)))
+    may = _multiples_of(min(trailing_zeros(known_bits(a)[1]), trailing_zeros(b.may)))
     return b.graph.node("sub", (a, b), 0, may, lo, hi)
 
 
@@ -247,13 +246,13 @@ def _mul(a: Node, b: Any) -> Any:
         if b > 0 and b & (b - 1) == 0:
             return make("shl", a, b.bit_length() - 1)
         if a.may == 1:
-            return choose(condition(a), b, 0)
+            return select(condition(a), b, 0)
         if a.op == "select" and not isinstance(a.args[1], Node) and not isinstance(a.args[2], Node):
-            return choose(a.args[0], signed(a.args[1] * b), signed(a.args[2] * b))
-    corners = [x * y for x in span(a) for y in span(b)]
+            return select(a.args[0], signed(a.args[1] * b), signed(a.args[2] * b))
+    corners = [x * y for x in range_of(a) for y in range_of(b)]
     lo, hi = min(corners), max(corners)
     wraps = lo < LOWEST or hi > HIGHEST
-    (_, a_may), (_, b_may) = bits(a), bits(b)
+    (_, a_may), (_, b_may) = known_bits(a), known_bits(b)
     may = _multiples_of(min(64, trailing_zeros(a_may) + trailing_zeros(b_may)))
     if lo >= 0 and not wraps:
         may = _product_bits(a_may, b_may, may)
@@ -263,7 +262,7 @@ def _mul(a: Node, b: Any) -> Any:
 def _product_bits(a_may: int, b_may: int, otherwise: int) -> int:
     """The bits that a product can have: copies of `a` side by side, if they do not overlap."""
     copies = 0
-    for place in set_bits(b_may):
+    for place in bits(b_may):
         if copies & (a_may << place):
             return otherwise
         copies |= a_may << place
@@ -275,9 +274,9 @@ def _shl(a: Any, b: Any) -> Any:
         if b.power is not None:
             return b.power
         for place, rest in (b.args, b.args[::-1]) if b.op in ("add", "or") else ():
-            is_sum = b.op == "add" or bits(place)[1] & bits(rest)[1] == 0
+            is_sum = b.op == "add" or known_bits(place)[1] & known_bits(rest)[1] == 0
             if is_sum and isinstance(place, Node) and place.power is not None and place.power.lo >= 0:
-                if span(rest)[0] >= 0:
+                if range_of(rest)[0] >= 0:
                     return make("shl", place.power, rest)
                 if not isinstance(rest, Node):
                     return make("shr", place.power, -rest)
@@ -297,18 +296,18 @@ def _shift(op: str, a: Any, b: Any) -> Any:
 
 def _shifted(op: str, a: Any, b: Any) -> Any:
     """A shift, whose known bits and range hold for all amounts that it can have."""
-    (a_ones, a_may), (b_ones, b_may) = bits(a), bits(b)
-    low, high = span(b)
+    (a_ones, a_may), (b_ones, b_may) = known_bits(a), known_bits(b)
+    low, high = range_of(b)
     amounts = [n for n in range(max(0, low), min(63, high) + 1) if n & ~b_may == 0 and b_ones & ~n & 63 == 0] or [0]
     ones, may, lo, hi = WORD, 0, HIGHEST, LOWEST
     for n in amounts:
         if op == "shl":
-            first, last = (value << n for value in span(a))
+            first, last = (value << n for value in range_of(a))
             if first < LOWEST or last > HIGHEST:
                 first, last = LOWEST, HIGHEST
             ones, may = ones & (a_ones << n), may | (a_may << n & WORD)
         else:
-            first, last = (value >> n for value in span(a))
+            first, last = (value >> n for value in range_of(a))
             ones, may = ones & (signed(a_ones) >> n & WORD), may | (signed(a_may) >> n & WORD)
         lo, hi = min(lo, first), max(hi, last)
     graph = next(x.graph for x in (a, b) if isinstance(x, Node))
@@ -317,7 +316,7 @@ def _shifted(op: str, a: Any, b: Any) -> Any:
 
 def _div(a: Any, b: Any) -> Any:
     if isinstance(b, Node):
-        known = (0, span(a)[1]) if span(a)[0] >= 0 and b.lo >= 0 else (LOWEST, HIGHEST)
+        known = (0, range_of(a)[1]) if range_of(a)[0] >= 0 and b.lo >= 0 else (LOWEST, HIGHEST)
         return b.graph.node("div", (a, b), 0, WORD, *known)
     if b <= 0:
         raise TypeError("a division by a constant that is not positive")
@@ -327,9 +326,9 @@ def _div(a: Any, b: Any) -> Any:
 
 
 def _less(a: Any, b: Any) -> Any:
-    if span(a)[1] < span(b)[0]:
+    if range_of(a)[1] < range_of(b)[0]:
         return True
-    if span(a)[0] >= span(b)[1]:
+    if range_of(a)[0] >= range_of(b)[1]:
         return False
     if (found := choices.compared("less", a, b)) is not None:
         return found
@@ -338,10 +337,10 @@ def _less(a: Any, b: Any) -> Any:
 
 
 def _equal(op: str, a: Node, b: Any) -> Any:
-    (a_ones, a_may), (b_ones, b_may) = bits(a), bits(b)
+    (a_ones, a_may), (b_ones, b_may) = known_bits(a), known_bits(b)
     if a is b:
         return op == "equal"
-    if span(a)[1] < span(b)[0] or span(b)[1] < span(a)[0] or a_ones & ~b_may or b_ones & ~a_may:
+    if range_of(a)[1] < range_of(b)[0] or range_of(b)[1] < range_of(a)[0] or a_ones & ~b_may or b_ones & ~a_may:
         return op != "equal"
     if (found := choices.compared(op, a, b)) is not None:
         return found
@@ -383,7 +382,7 @@ _CONSTANT: dict[str, Callable[[Any, Any], Any]] = {
     "unequal": lambda a, b: a != b,
 }
 _OTHERS: dict[str, Callable[..., Any]] = {
-    "select": lambda chosen, yes, no: choose(condition(chosen), yes, no),
+    "select": lambda chosen, yes, no: select(condition(chosen), yes, no),
     "when": _when,
     "not": negation,
     "both": lambda a, b: make("and", a, b),

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 from quorisk.kernels import declared, rule
 from quorisk.kernels.errors import ModelError
 from quorisk.kernels.model import COMPLETED, INSTANCE_BITS, STUCK, Model, leaves, num_words, smallest_params
-from quorisk.kernels.tracing.expressions import HIGHEST, Graph, bits
-from quorisk.kernels.tracing.folding import as_integer, choose, condition, make, negation, new_graph
+from quorisk.kernels.tracing.expressions import HIGHEST, Graph, known_bits
+from quorisk.kernels.tracing.folding import as_integer, condition, make, negation, new_graph, select
 
 STATE, PARAMS = "state", "params"
 """Kinds of leaves: `(STATE, i)` and `(PARAMS, i)` name those of state and parameters, whose values may be any."""
@@ -80,7 +80,7 @@ def general(model: Model, within_widths: bool = False) -> GeneralModel:
         groups += map(as_integer, rule.groups(action, masks))
         members.append(as_integer(rule.member(action, masks, group, picked)))
         sent = as_integer(followed(f"sends of {action.name}", action.sends, state, params, instance))
-        _, may = bits(sent)
+        _, may = known_bits(sent)
         lost = graph.leaf(LOST, may) if may else 0
         sends.append(sent)
         all_lost.append(make("deposit", fates, sent))
@@ -88,9 +88,9 @@ def general(model: Model, within_widths: bool = False) -> GeneralModel:
     broken: Any = 0
     for i, invariant in enumerate(model.invariants):
         holds = followed(f"invariant {invariant.name}", invariant.holds, state, params)
-        broken = make("or", broken, choose(negation(condition(holds)), 1 << i, 0))
+        broken = make("or", broken, select(negation(condition(holds)), 1 << i, 0))
     outcome = as_integer(followed("outcome", model.outcome, state, params))
-    if within_widths and bits(outcome)[1] & ~(COMPLETED | STUCK):
+    if within_widths and known_bits(outcome)[1] & ~(COMPLETED | STUCK):
         raise ModelError(f"protocol = {model.name!r}: outcome: where(condition, COMPLETED, STUCK), or the like of it")
     return GeneralModel(
         initial_choices=as_integer(model.initial_choices(params)),

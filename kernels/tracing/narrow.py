@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from quorisk.kernels.tracing.demand import in_order
-from quorisk.kernels.tracing.expressions import SIGN, WORD, Node, bits, is_constant, signed, span
+from quorisk.kernels.tracing.expressions import SIGN, WORD, Node, is_constant, known_bits, range_of, signed
 from quorisk.kernels.tracing.folding import make
 from quorisk.kernels.tracing.trace import Seen, TracedModel, needed_leaves
 
@@ -27,7 +27,7 @@ def narrowed(traced: TracedModel) -> TracedModel:
 def _with_needed_leaves(traced: TracedModel) -> TracedModel:
     """The model without leaves of the state that cannot leave their bounds, and on which nothing depends."""
     bounds, words = traced.bounds.state, [word for word in traced.words if word.after]
-    may_stray = {i for word in words for i, new in enumerate(word.after or ()) if bits(new)[1] & ~bounds[i]}
+    may_stray = {i for word in words for i, new in enumerate(word.after or ()) if known_bits(new)[1] & ~bounds[i]}
     needed = needed_leaves(traced.now, words, may_stray)
 
     def kept(values: Sequence[Any]) -> tuple[Any, ...]:
@@ -45,7 +45,7 @@ def only_asked_for(outputs: Sequence[Any]) -> list[Any]:
     nodes, needed = in_order(outputs), {output.id: WORD for output in outputs if isinstance(output, Node)}
     masks: dict[int, list[int]] = {}
     for node in reversed(nodes):
-        masks[node.id] = _needed_of_arguments(node, needed[node.id])
+        masks[node.id] = _demanded_of_arguments(node, needed[node.id])
         for argument, mask in zip(node.args, masks[node.id], strict=True):
             if isinstance(argument, Node):
                 needed[argument.id] = needed.get(argument.id, 0) | mask
@@ -72,12 +72,12 @@ def _within(value: Any, mask: int) -> Any:
     return value if mask == WORD else signed(value & mask)
 
 
-def _needed_of_arguments(node: Node, needed: int) -> list[int]:
+def _demanded_of_arguments(node: Node, needed: int) -> list[int]:
     """Returns the bits of each argument that must be right for the bits `needed` of a node to be right."""
     args = node.args
     match node.op:
         case "and":
-            first, second = (bits(each)[1] for each in args)
+            first, second = (known_bits(each)[1] for each in args)
             # where neither has a bit, one of them must be right
             return [needed, needed & first] if first.bit_count() < second.bit_count() else [needed & second, needed]
         case "or" | "xor" if not is_constant(args[1], -1):
@@ -90,5 +90,5 @@ def _needed_of_arguments(node: Node, needed: int) -> list[int]:
         case "shl" if not isinstance(args[1], Node):
             return [needed >> args[1], WORD]
         case "shr" if not isinstance(args[1], Node):
-            return [needed << args[1] & WORD | (SIGN if span(args[0])[0] < 0 else 0), WORD]
+            return [needed << args[1] & WORD | (SIGN if range_of(args[0])[0] < 0 else 0), WORD]
     return [WORD for _ in args]

@@ -84,8 +84,8 @@ def _mask(part: Part) -> int:
 
 
 def simplified(whole: Program, num_leaves: int, values: np.ndarray) -> Program:
-    """The program of the first `num_leaves` leaves: the others always have the values that they have here, int64 by
-    value of the whole program, and what follows from them is a constant."""
+    """Specializes a program to the values of all leaves but the first `num_leaves`, and folds constants. `values` is
+    int64 by value of the whole program."""
     is_known = np.zeros(whole.num_values, bool)
     is_known[num_leaves : whole.num_leaves + len(whole.constants)] = True
     steps, results, values = whole.steps.copy(), whole.results.copy(), values.copy()
@@ -101,8 +101,8 @@ def simplified(whole: Program, num_leaves: int, values: np.ndarray) -> Program:
 
 
 def in_few_rows(whole: Program) -> tuple[Program, np.ndarray]:
-    """The program that computes as much in fewer values, each used again after the last step that reads it; and the
-    numbers of the leaves that are read."""
+    """Allocates rows: returns the program with each value's row used again after its last read, and the numbers of
+    the leaves that are read."""
     steps, results, first = whole.steps.copy(), whole.results.copy(), whole.num_leaves + len(whole.constants)
     last = _last_reads(steps, results, np.zeros(whole.num_values, bool))
     _use_again(steps, results, first, last.copy())
@@ -114,13 +114,13 @@ _AND, _OR, _XOR, _ADD, _SUB, _SHL, _SHR, _MUL, _BOTH, _EITHER, _DIFFER, _SELECT,
     OPERATIONS.index(name) for name in _NAMES
 )
 _ZERO = -1
-"""Number in place of that of a value: it is 0."""
+"""Stands for the number of a value that is 0."""
 _NUM_ARGS = np.array([ARGUMENTS.get(name, 2) for name in OPERATIONS])
 
 
 @njit_kept
 def _fold(steps, results, is_known, values):
-    """Marks what is known, sets its value, and lets steps read the simplest value that is equal to an argument."""
+    """Folds constants (`is_known`, `values`), and replaces each argument by the simplest equal value."""
     equal = np.arange(len(is_known))
     for i in range(len(steps)):
         operation, result, all_known = steps[i, 0], steps[i, 4], True
@@ -139,7 +139,7 @@ def _fold(steps, results, is_known, values):
 
 @njit_kept
 def _simplest(operation, step, is_known, values):
-    """Returns the number of a value that is equal to the result of a step, which may be the result, or _ZERO."""
+    """Returns the number of the simplest value equal to a step's result: an argument, the result itself, or _ZERO."""
     a, b, c = step[1], step[2], step[3]
     if operation == _SELECT:
         if is_known[a]:
@@ -177,7 +177,7 @@ def _last_reads(steps, results, is_known):
 
 @njit_kept
 def _use_again(steps, results, first, last):
-    """Numbers values anew from `first` on, given the last step that reads each."""
+    """Allocates rows from `first` on to the results of steps, given the last step that reads each value."""
     number, free, num_free, most = np.arange(len(last)), np.empty(len(steps), np.int64), 0, first
     for i in range(len(steps)):
         for k in range(1, 1 + _NUM_ARGS[steps[i, 0]]):

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from quorisk.kernels import rule
 from quorisk.kernels.model import Action, Model, fault_bits, leaves
 from quorisk.kernels.tracing.demand import leaf_names, width
-from quorisk.kernels.tracing.expressions import Graph, Node, bits, same, trailing_zeros
-from quorisk.kernels.tracing.folding import as_integer, choose, condition, make, negation, new_graph
+from quorisk.kernels.tracing.expressions import Graph, Node, known_bits, same, trailing_zeros
+from quorisk.kernels.tracing.folding import as_integer, condition, make, negation, new_graph, select
 from quorisk.kernels.tracing.general import CHOICE, PICKED, nested
 
 NARROWEST = 16
@@ -176,9 +176,9 @@ def together(traced: TracedModel, places: Sequence[int]) -> Together:
         redo = make("or", redo, drawn if word.after is None else make("and", drawn, word.doubt))
         for i, (leaf, new) in enumerate(zip(traced.state, word.after or traced.state, strict=True)):
             if not same(leaf, new):
-                after[i] = choose(drawn, new, after[i])
-        num_sent = choose(drawn, make("popcount", word.sent), num_sent)
-        met = choose(drawn, word.fault, met)
+                after[i] = select(drawn, new, after[i])
+        num_sent = select(drawn, make("popcount", word.sent), num_sent)
+        met = select(drawn, word.fault, met)
     return Together(tuple(after), num_sent, met, make("or", redo, strays(after, traced.bounds)))
 
 
@@ -187,7 +187,7 @@ def strays(after: Sequence[Any], bounds: Bounds) -> Any:
     astray: Any = False
     beyond: dict[int, Any] = {}  # by the width of lanes: one wide leaf does not widen what all others need
     for value, may in zip(after, bounds.state, strict=True):
-        if bits(value)[1] & ~may:
+        if known_bits(value)[1] & ~may:
             lane = width(value, NARROWEST)
             places = (1 << (lane - 1)) - 1
             astray = make("or", astray, make("less", value, 0))
@@ -201,7 +201,7 @@ def not_following(after: Sequence[Any], followers: Sequence[Follower]) -> Any:
     """Whether a leaf does not have the value that follows from its flag."""
     found: Any = False
     for leaf, flag, value in followers:
-        found = make("or", found, make("unequal", after[leaf], choose(condition(after[flag]), value, 0)))
+        found = make("or", found, make("unequal", after[leaf], select(condition(after[flag]), value, 0)))
     return found
 
 
@@ -219,7 +219,7 @@ class _Tracer:
         state = [self.graph.leaf(("state", i), may) if may else 0 for i, may in enumerate(self.bounds.state)]
         followers = self.bounds.followers
         for leaf, flag, value in followers:
-            state[leaf] = choose(condition(state[flag]), value, 0)
+            state[leaf] = select(condition(state[flag]), value, 0)
         num_choices = self.model.initial_choices(self.params)
         initial = self._initial(num_choices)
         now, at_first = self._seen(state), self._seen(initial)
@@ -287,7 +287,7 @@ class _Tracer:
 
     def _bit(self, place: int, mask: Any) -> Any:
         """The place of the bit chosen in a mask."""
-        _, may = bits(mask)
+        _, may = known_bits(mask)
         lowest, highest = trailing_zeros(may), may.bit_length() - 1
         if lowest == highest:
             return lowest
@@ -301,7 +301,7 @@ class _Tracer:
         if action.shared > 1:
             instance = as_integer(rule.member(action, self._enabled(action, whole), group, self.picked))
         subset = as_integer(action.sends(whole, self.params, instance))
-        if bits(subset)[1] >> self.model.max_sends:
+        if known_bits(subset)[1] >> self.model.max_sends:
             raise ValueError(f"{action.name} may send more than {self.model.max_sends} messages")
         after = action.apply(whole, self.params, instance, make("deposit", losses, subset))
         return subset, tuple(map(as_integer, leaves(after)))

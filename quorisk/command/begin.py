@@ -112,7 +112,7 @@ def _content(protocol: str, given: Mapping[str, str | None], asks: bool, profile
 
     profiles.load_profile(profile, protocol, Path())
     if not re.search(r"^profile = ", text, re.MULTILINE):
-        raise ConfigError(f"--profile {profile}: the file for {protocol} takes none")
+        raise ConfigError(f"--profile {profile}: the file for {protocol} takes no profile")
     return re.sub(r'^profile = "\w+"', f'profile = "{profile}"', text, count=1, flags=re.MULTILINE)
 
 

@@ -21,7 +21,7 @@ from quorisk.say.quantities import say_time
 
 PIPED_WIDTH = 120
 _MOST_RATES = 300
-"""Characters of a list of rates from which on it is not printed below a result."""
+"""Most characters of a list of rates that is printed below a result."""
 STOPPED = {
     "runs": "",
     "precision": " (the precision is reached)",

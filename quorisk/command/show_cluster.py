@@ -21,7 +21,7 @@ _METHODS = {
 _LARGEST = " The one of entries lost a year takes the largest incident that was drawn for the largest there is."
 _UNTIL = "until other nodes take the places of those that are down"
 _SAME = 0.999
-"""Ratio of the rate of ten times a size to the size's own, from which on the smaller size is not printed."""
+"""Least ratio of the rate of ten times a size to the size's own for which the smaller size is not printed."""
 _KNOWN = 2.0
 """Factor within which the low end of a rate's interval has to be, or else only the upper bound is printed."""
 

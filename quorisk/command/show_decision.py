@@ -204,9 +204,9 @@ def print_diff(found: Diff, invariant: str) -> None:
         before, after = (text.said(key, value, found.physical) for value in values)
         out.print(f"{key}: {before} before, {after} after", soft_wrap=True, markup=False)
     if found.only_before or found.only_after:
-        out.print(f"configurations in only one: {found.only_before:,} before, {found.only_after:,} after")
+        out.print(f"configurations in one sweep only: {found.only_before:,} before, {found.only_after:,} after")
     percent = numbers.percent(found.confidence)
-    said = f"With {percent} confidence, all differences lie within their brackets. Where none was lost: upper bounds."
+    said = f"All differences lie in their brackets with {percent} confidence. Without a loss, upper bounds are shown."
     out.print(said, style="dim", soft_wrap=True)
 
 

@@ -15,7 +15,7 @@ from quorisk.say.quantities import say_rate, say_time
 _SAME = 1e-8
 """Relative distance of two ends up to which they are not printed as an interval."""
 _SHARE = 0.05
-"""Share of the incidents from which on a scenario's losing runs are described."""
+"""Least share of the incidents for which a scenario's losing runs are described."""
 _MOST_SETS = 5
 """The most sets of kinds of faults that are printed with their shares of losses."""
 _FLAT = 5e-5

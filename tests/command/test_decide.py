@@ -169,7 +169,7 @@ def test_diff_tells_which_configurations_differ_and_by_how_much(quorisk, sweeps)
     assert (found["only_before"], found["only_after"]) == (1, 1)
     code, out, _ = quorisk("diff", *sweeps)
     assert "1 of 2 configurations differs." in out
-    assert "configurations in only one: 1 before, 1 after" in out
+    assert "configurations in one sweep only: 1 before, 1 after" in out
     assert out.index("keys 2") < out.index("keys 1")  # what differs comes first
     code, out, _ = quorisk("diff", *reversed(sweeps), "--json")
     assert [each["verdict"] for each in json.loads(out)["changes"]] == ["no difference shown", "fewer losses"]

@@ -103,7 +103,7 @@ def test_a_figure_that_cannot_be_written_is_a_line(quorisk, tmp_path, written):
 
 def test_what_is_counted_has_intervals(ask, monkeypatch):
     often = ["--set", "rates.bookie_is_lost=1 / 1 day", "--set", "run.method=count"]
-    monkeypatch.setattr("quorisk.analysis.rates.sensitivity.weigh", lambda *_: None)
+    monkeypatch.setattr("quorisk.analysis.rates.sensitivity.grown_head", lambda *_: None)
     found = json.loads(ask(PAIR, *often, "--json"))
     assert found["method"] == "score of losing runs"
     low, high = found["intervals"]["rates.bookie_is_lost"]
@@ -112,7 +112,7 @@ def test_what_is_counted_has_intervals(ask, monkeypatch):
 
 
 def test_too_few_losses_are_not_known(ask, monkeypatch):
-    monkeypatch.setattr("quorisk.analysis.rates.sensitivity.weigh", lambda *_: None)
+    monkeypatch.setattr("quorisk.analysis.rates.sensitivity.grown_head", lambda *_: None)
     monkeypatch.setattr(scores, "FEWEST_LOSSES", 10**6)
     assert "Too few of the runs lost data" in ask(PAIR)
     assert set(json.loads(ask(PAIR, "--json"))["elasticities"].values()) == {None}

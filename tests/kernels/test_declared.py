@@ -139,7 +139,7 @@ LUMPS = {
     ),
     "a field left out": ({"alike": alike(ONE_EACH._replace(stored=0))}, "alike: .*, not "),
     "a thing that is not like the others": ({"alike": alike(ONE_EACH._replace(primary=0))}, "alike: "),
-    "copies that matter": ({"forget": lambda state, params: state._replace(copies=0)}, "forget: .* from which store"),
+    "copies that matter": ({"forget": lambda state, params: state._replace(copies=0)}, "forget: .* where store"),
     "a promise": ({"forget": lambda state, params: state._replace(acked=0)}, "forget: .*which breaks other"),
 }
 

@@ -202,7 +202,7 @@ def test_what_no_path_can_be_made_of_does_not_lead_to_the_current_folder(monkeyp
     monkeypatch.setenv("QUORISK_CACHE_DIR", "")
     monkeypatch.setenv("XDG_CACHE_HOME", elsewhere)
     monkeypatch.setenv("HOME", "/home/somebody")
-    assert keeping._place() == Path("/absolute" if elsewhere == "/absolute" else "/home/somebody/.cache")
+    assert keeping._cache_parent() == Path("/absolute" if elsewhere == "/absolute" else "/home/somebody/.cache")
 
 
 def test_a_user_without_a_home_is_told_what_to_set(monkeypatch):

@@ -14,7 +14,7 @@ from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.registry import engine_of
 from quorisk.kernels.engines.tally import named_tally
 from quorisk.sparkjobs.ledger import Ledger, PointEnd, RowCounts
-from quorisk.sparkjobs.plan import cost_s, leading_runs, plan
+from quorisk.sparkjobs.plan import cost_s, cut_tasks, leading_runs
 from quorisk.sparkjobs.sweep import work_of
 
 LEAK = "CompactedLedgerLeak"
@@ -152,4 +152,4 @@ def test_a_round_gives_every_point_as_many_runs_as_the_time_allows():
 def test_so_many_runs_that_no_plan_holds_them_are_planned_in_rounds():
     first = leading_runs(Ledger(experiment(f"runs={10**12}").run, 2).wanted(), np.array([1e-6, 1e-6]), 600.0)
     assert first == [Job(0, 7, 300_000_000), Job(1, 7, 300_000_000)]
-    assert len(plan(first, np.array([1e-6, 1e-6]), 2)) <= 100
+    assert len(cut_tasks(first, np.array([1e-6, 1e-6]), 2)) <= 100

@@ -21,7 +21,7 @@ from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.tally import named_tally
 from quorisk.kernels.errors import ConfigError, RunError
 from quorisk.sparkjobs import folder
-from quorisk.sparkjobs.plan import plan
+from quorisk.sparkjobs.plan import cut_tasks
 from quorisk.sparkjobs.run import Done, pieces_of, run
 from quorisk.sparkjobs.state import SweepState
 from quorisk.sparkjobs.sweep import Options, sweep, work_of
@@ -46,7 +46,7 @@ def reproducible(table):
 def on_spark(spark, experiment, cores):
     """The rows of a plan for so many cores, as they come, and the number of its tasks."""
     jobs = [Job(point, 0, RUNS) for point in range(len(experiment.points))]
-    tasks = plan(jobs, np.array([1.0, 2.0, 3.0, 0.5]) / (RUNS * 65), cores)
+    tasks = cut_tasks(jobs, np.array([1.0, 2.0, 3.0, 0.5]) / (RUNS * 65), cores)
     done: list[Done] = []
     assert run(spark, spark.broadcast(work_of(experiment)), tasks, math.inf, done.extend)
     return done, len(pieces_of(tasks, cores, range(4)))
@@ -72,7 +72,7 @@ def test_the_rows_of_any_partition_add_up_to_the_same(spark, load):
 
 def test_an_interrupt_does_not_stop_halfway_what_keeps_rows(spark, load):
     experiment = load()
-    tasks = plan([Job(point, 0, RUNS) for point in range(4)], np.ones(4), 4)
+    tasks = cut_tasks([Job(point, 0, RUNS) for point in range(4)], np.ones(4), 4)
     given, taken = list[Done](), list[Done]()
 
     def take(done):

@@ -15,7 +15,7 @@ from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.numba_engine import simulate
 from quorisk.kernels.engines.points import pack
 from quorisk.kernels.model import OUTCOMES
-from quorisk.sparkjobs.plan import PLAN_SCHEMA, pilot, plan
+from quorisk.sparkjobs.plan import PLAN_SCHEMA, cut_tasks, pilot
 from quorisk.sparkjobs.run import TaskPiece, compile_once, pieces_of, run, run_piece
 from quorisk.sparkjobs.sweep import work_of
 from tests.sparkjobs.small import RUNS, directly
@@ -26,7 +26,7 @@ from tests.sparkjobs.small import RUNS, directly
 @pytest.mark.sampled(2)
 def test_a_plan_covers_every_run_once(ranges, cores):
     jobs = [Job(point, runs.start, len(runs)) for point, runs in enumerate(ranges)]
-    table = plan(jobs, np.linspace(0.1, 3.0, len(ranges)), cores)
+    table = cut_tasks(jobs, np.linspace(0.1, 3.0, len(ranges)), cores)
     assert table.schema.equals(PLAN_SCHEMA, check_metadata=True)
     rows = table.to_pylist()
     assert [row["task"] for row in rows] == sorted(row["task"] for row in rows)
@@ -48,7 +48,7 @@ def test_points_are_timed_part_by_part_and_told_of(load, monkeypatch):
 
 def test_tasks_cost_about_the_same():
     run_s = np.array([1.0, 10.0, 0.1]) / 10_000
-    tasks = plan([Job(point, 0, 1000) for point in range(3)], run_s, 8).to_pandas()
+    tasks = cut_tasks([Job(point, 0, 1000) for point in range(3)], run_s, 8).to_pandas()
     cost = (tasks["num_runs"] * run_s[tasks["point"]]).groupby(tasks["task"]).sum()
     assert len(cost) == 8
     assert cost.max() - cost.min() <= 2 * run_s.max()
@@ -57,7 +57,7 @@ def test_tasks_cost_about_the_same():
 
 def test_tasks_are_neither_too_short_nor_too_long():
     def num_tasks(total_s):
-        return len(pieces_of(plan([Job(0, 0, 10**6)], np.array([total_s / 10**6]), 2), 2, [0]))
+        return len(pieces_of(cut_tasks([Job(0, 0, 10**6)], np.array([total_s / 10**6]), 2), 2, [0]))
 
     assert [num_tasks(total_s) for total_s in (0.1, 5.0, 100.0, 10_000.0)] == [2, 20, 48, 1000]
 
@@ -65,7 +65,7 @@ def test_tasks_are_neither_too_short_nor_too_long():
 def test_a_core_is_told_how_many_runs_of_a_point_are_left_for_it():
     """Of runs from the exits of a head it is told nothing, as they need no kernel."""
     jobs = [Job(0, 0, 1000), Job(1, 0, 600), Job(2, 5, 90), Job(3, 0, 400)]
-    tasks = pieces_of(plan(jobs, np.full(4, 1e-3), 4, {1: 50}), 4, [0, 1, 2, 0])
+    tasks = pieces_of(cut_tasks(jobs, np.full(4, 1e-3), 4, {1: 50}), 4, [0, 1, 2, 0])
     pieces = [piece for task in tasks for piece in task]
     assert len(pieces) > 6
     assert {later for job, _, later in pieces if job.point == 1} == {0}
@@ -142,7 +142,7 @@ def test_a_job_that_time_ends_before_spark_has_it_ends_and_no_other_job_does(loa
         parallelize=start,
         cancelJobGroup=cancel,
     )
-    jobs = plan([Job(0, 0, 10)], np.ones(4), 1)
+    jobs = cut_tasks([Job(0, 0, 10)], np.ones(4), 1)
     work: Any = SimpleNamespace(value=work_of(load()))
     assert not run(spark, work, jobs, time.monotonic() + 0.05, lambda _: None)
     assert ended.is_set()

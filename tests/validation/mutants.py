@@ -93,7 +93,7 @@ MUTANTS = (
            f"tests/{STATES}/test_head.py"),
     Mutant(f"{STATES}/expand.py", "total[i] += odds.rates[-1]", "total[i] += 0.0", "tests/analysis/exact"),
     Mutant(f"{STATES}/expand.py", "rows = programs.forgotten(rows) if", "rows = rows if", f"tests/{STATES}"),
-    Mutant(f"{STATES}/programs.py", "if bits(new)[1] & ~most:", "if False:",
+    Mutant(f"{STATES}/programs.py", "if known_bits(new)[1] & ~most:", "if False:",
            f"tests/{STATES} tests/kernels/test_declared.py"),
     Mutant("kernels/cluster/groups.py", "if rack < 0 or count == 0", "if count == 0",
            "tests/kernels/cluster/test_history.py tests/kernels/cluster/test_strata.py"),

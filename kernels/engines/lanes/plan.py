@@ -8,7 +8,8 @@ import numpy as np
 from quorisk.kernels.engines.philox import highest_place, lowest_place
 from quorisk.kernels.engines.points import Points, like_losses
 from quorisk.kernels.model import Model, exposures
-from quorisk.kernels.tracing.expressions import Node, bits, is_constant, set_bits, trailing_zeros
+from quorisk.kernels.ops import bits
+from quorisk.kernels.tracing.expressions import Node, is_constant, known_bits, trailing_zeros
 from quorisk.kernels.tracing.folding import make
 from quorisk.kernels.tracing.trace import Seen, TracedModel, Word
 
@@ -22,7 +23,7 @@ FIXED_COLUMNS = ("outcome", "broken_mask", "met_mask", "steps", "messages", "tim
 """Columns of a row before those of the first steps at which watched invariants broke, and of how long exposures lasted;
 times are float64."""
 GAP = 8
-"""Number of adjacent bits never set from which on it is worth an operation or two to leave them out."""
+"""Fewest adjacent bits never set that are worth an operation or two to leave out."""
 _ROOM = 64
 """Multiple of a run's mean number of steps that few bits must hold for steps to be counted in them."""
 
@@ -62,7 +63,7 @@ class Field(NamedTuple):
         return ((1 << self.size) - 1) << self.offset
 
 
-class Plan(NamedTuple):
+class Lanes(NamedTuple):
     """The values that a kernel of many runs at once keeps of each, and their widths in bits."""
 
     leaves: tuple[int, ...]
@@ -103,19 +104,19 @@ def weights_of(points: Points, point: int) -> tuple[int, ...]:
     return tuple(points.weights[point, :-1].tolist())
 
 
-def plan(model: Model, traced: TracedModel, limits: Limits, narrowest: int, in_pieces: bool = False) -> Plan:
+def lane_layout(model: Model, traced: TracedModel, limits: Limits, narrowest: int, in_pieces: bool = False) -> Lanes:
     """Plans the values that a kernel of many runs keeps, in lanes of `narrowest` bits or more.
 
     Masks that are longer, or have large gaps, are cut to pieces if they may be `in_pieces`.
     """
     broken = [i for i, flag in enumerate(traced.now.broken) if i in traced.bounds.broken and not is_constant(flag, 0)]
     watched = tuple(i for i in broken if not model.invariants[i].data_loss)
-    masks = [bits(word.mask)[1] for word in traced.words]
+    masks = [known_bits(word.mask)[1] for word in traced.words]
     longest = max((mask.bit_length() - trailing_zeros(mask) for mask in masks), default=0)
     mask_bits = narrowest if in_pieces else lane(longest, narrowest)
     groups, fields = pack_masks(traced.words, mask_bits, GAP if in_pieces else 64)
     most = sum(word.weight * mask.bit_count() for word, mask in zip(traced.words, masks, strict=True))
-    return Plan(
+    return Lanes(
         leaves=tuple(i for i, leaf in enumerate(traced.state) if isinstance(leaf, Node)),
         watched=watched,
         exposed=tuple(i for i in exposures(model) if i in watched and limits.timed),
@@ -123,7 +124,7 @@ def plan(model: Model, traced: TracedModel, limits: Limits, narrowest: int, in_p
         groups=tuple(groups),
         fields=tuple(fields),
         share_bits=lane((most + limits.lifetime_weight).bit_length() + 1, narrowest),
-        most_sent=max((bits(word.sent)[1].bit_count() for word in traced.words), default=0),
+        most_sent=max((known_bits(word.sent)[1].bit_count() for word in traced.words), default=0),
     )
 
 
@@ -185,7 +186,7 @@ def pack_masks(words: Sequence[Word], size: int, gap: int = 64) -> tuple[list[in
     fields: list[Field] = []
     used = 0
     for place, word in enumerate(words):
-        for lowest, needed in pieces(bits(word.mask)[1], size, gap):
+        for lowest, needed in pieces(known_bits(word.mask)[1], size, gap):
             if not groups or groups[-1] != word.weight or used + needed > size:
                 groups.append(word.weight)
                 used = 0
@@ -198,7 +199,7 @@ def pieces(mask: int, size: int, gap: int) -> list[tuple[int, int]]:
     """(lowest bit, number of bits) of pieces that have all bits of a mask, none longer than `size`; in between are
     gaps of `gap` bits or more, unless the mask is too long."""
     found: list[tuple[int, int]] = []
-    for bit in set_bits(mask):
+    for bit in bits(mask):
         if found and bit - sum(found[-1]) < gap and bit - found[-1][0] < size:
             found[-1] = (found[-1][0], bit - found[-1][0] + 1)
         else:

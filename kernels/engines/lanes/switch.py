@@ -28,34 +28,34 @@ from quorisk.kernels.engines.tally import BROKEN, empty
 from quorisk.kernels.model import LOST, Model, exposures
 
 WORTH_LOADING_S, WORTH_COMPILING_S, WORTH_COMPARING_S = 0.2, 4.0, 30.0
-"""Seconds of a thread on the generic engine from which on a kernel is loaded from disk, or compiled, or compiled in
-several shapes."""
+"""Least work, in thread-seconds of the generic engine, for which a kernel is loaded from disk, for which one is
+compiled, and for which several shapes are compared."""
 _MANY_RUNS = 1 << 19
-"""Runs from which on lanes are compiled at once where the generic engine is not compiled."""
+"""Fewest runs for which a kernel is compiled at once if the generic engine is not compiled."""
 _TRIAL_RUNS = 1 << 12
 _TRIAL_S, _LONG_TRIAL_S = 0.03, 0.1
-"""Seconds for which two ways to make runs take turns, to measure a kernel's gain and which of two is the faster."""
+"""Seconds of a speed comparison: of a kernel with the generic engine, and of two kernels."""
 _TELLING_RUNS = 1 << 8
-"""Runs of a chunk from which on the time of the others is estimated from it."""
+"""Fewest runs of a chunk from whose time that of other runs is estimated."""
 _GAIN = 2.0
-"""Gain over the generic engine below which further kernels are tried for shorter jobs as well."""
+"""Gain over the generic engine below which shorter jobs, too, try further kernels."""
 _FEW_OPERATIONS, _MANY_OPERATIONS = 800, 1200
-"""Operations of a step up to which twice as many lanes are tried, and beyond which queues are."""
+"""Most operations of a step for which twice as many lanes are tried, and for which queues are not."""
 _FEW_ASK, _SOME_ASK, _MANY_ASK = 1 / 256, 1 / 64, 1 / 16
-"""Shares of runs that lose data or stand exposed, whose times are needed. Up to the first share the generic engine
-repeats them, up to the last one a timed kernel of their own does, and beyond it the kernel of all runs is timed. Too
-few runs are not worth a kernel of their own: the second share alone decides then."""
+"""Shares of runs whose times are needed, as they lose data or stand exposed. Up to the first, the generic engine
+repeats these runs. Up to the last, a timed kernel of their own does. Above it, the kernel of all runs is timed. Jobs
+too short for a second kernel have the second share as their limit."""
 _TOO_MANY = 1 / 8
-"""Share of runs to be repeated from which on a kernel is given up."""
+"""Largest share of runs to be repeated at which a kernel is kept."""
 
 
 _TOOK_S: dict[str, float] = {}
-"""Seconds of a thread in which the slowest kernel of a model was compiled: others are not worth less."""
+"""Longest compilation of a kernel by model, in thread-seconds: the least work that is worth another one."""
 _OVER_S = 1.0
-"""Seconds without a run after which those of a configuration are taken to be over."""
+"""Idle seconds after which a configuration's runs count as over."""
 _TURN = threading.Lock()
-"""Lock of what gets kernels in the background: one configuration at a time, as Python runs one thread at a time. Side
-by side, each would take so long that the runs it is for are over."""
+"""Lock for compiling in the background, one configuration at a time: Python runs one thread at a time, so kernels
+compiled side by side would come too late for their runs."""
 
 
 class _Best(NamedTuple):

@@ -40,7 +40,7 @@ def true_leader_log(state):
 
 def committed_records_survive(state, params):
     """Once there is a true leader, its log holds every committed record: one that ever was below the high watermark of
-    a replica while that replica presumed to lead, so that consumers may have read it and producers were told so.
+    a replica while that replica presumed to lead, so that it may have been read, and was acknowledged to producers.
 
     StrongIsr is the promise, this the loss. Where StrongIsr fails a member of the ISR lacks a committed record, which
     is lost if that member is elected. Where StrongIsr holds a record may be lost all the same: StrongIsr forgets what

@@ -1,7 +1,7 @@
 """The shapes of the spec's own variables: for traces, and to compare states with other programs' states.
 
 Brokers are counted from 1, as in the spec, where a broker's id is also its first epoch and incarnation id; the entry of
-broker b of a tuple by broker stands at b - 1. None stands for Nil and NoLeader, an absent floor leader offset too.
+broker b of a tuple by broker stands at b - 1. None stands for Nil, NoLeader and an absent floor leader offset.
 """
 
 from typing import NamedTuple

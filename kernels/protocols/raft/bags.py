@@ -7,7 +7,7 @@ computed for all pairs of servers at once (`pairs_of`).
 
 from quorisk.kernels.ops import where
 from quorisk.kernels.protocols.fields import joined, parted, total_bits
-from quorisk.kernels.protocols.instances import only_if
+from quorisk.kernels.protocols.instances import zero_unless
 from quorisk.kernels.protocols.raft.layout import ROOM
 
 TAKEN = 1
@@ -34,7 +34,7 @@ def pairs_of(bag, kind, holds):
     """Pairs of servers, a mask (see `is_pair`), with a message in the bag, taken or not, that `holds`."""
     found = 0
     for slot in bag.numbers:
-        found |= only_if(slot != 0, _pair_of, kind, slot, holds)
+        found |= zero_unless(slot != 0, _pair_of, kind, slot, holds)
     return found
 
 
@@ -100,6 +100,6 @@ def header(bags, kind, k):
     """The message in slot k of a bag, with no more than its destination, source and term; `kind` is the bag's place."""
     found = 0
     for number, bag in enumerate(bags):
-        found |= only_if((kind == number) & (k < bag.shape[0]), bag.__getitem__, k)
+        found |= zero_unless((kind == number) & (k < bag.shape[0]), bag.__getitem__, k)
     found = found >> 1
     return found & 0b111, (found >> 3) & 0b111, (found >> 6) & 0b111

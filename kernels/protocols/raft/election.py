@@ -5,7 +5,7 @@ from itertools import product
 from quorisk.kernels.model import action
 from quorisk.kernels.ops import popcount, where
 from quorisk.kernels.protocols.fields import joined
-from quorisk.kernels.protocols.instances import Things, each, only_if
+from quorisk.kernels.protocols.instances import Things, each, zero_unless
 from quorisk.kernels.protocols.raft.bags import (
     has_room,
     header,
@@ -27,8 +27,8 @@ from quorisk.kernels.protocols.raft.layout import (
     VoteResponse,
     is_quorum,
     last_term,
+    minimum,
     slots,
-    smaller,
     with_role,
 )
 
@@ -40,14 +40,14 @@ def one_message(state, params, *indices):
 
 def panics(state, params):
     """Panicking followers, a mask: their leader has them commit entries that they acknowledged and have lost."""
-    return only_if(params.panic_on_lost_log != 0, _panics, state)
+    return zero_unless(params.panic_on_lost_log != 0, _panics, state)
 
 
 def _panics(state):
     found = 0
     for leader, i in product(range(MAX_SERVERS), range(MAX_SERVERS)):
         leads = (state.role[leader] == LEADER) & (state.term[leader] >= state.term[i])
-        committed = smaller(state.match_index[leader, i], state.commit_index[leader])
+        committed = minimum(state.match_index[leader, i], state.commit_index[leader])
         has_lost = (state.role[i] == FOLLOWER) & (committed > state.length[i])
         found |= where(leads & has_lost, 1 << i, 0)
     return found
@@ -188,7 +188,7 @@ def answered(state, params):
 @each(slots(VoteRequest), given=answered)
 def handle_request_vote_request_enabled(state, params, k, known):
     slot = state.messages.vote_requests[k]
-    return only_if(is_received(slot, known[-1]), _may_answer, state, message(VoteRequest, slot), known)
+    return zero_unless(is_received(slot, known[-1]), _may_answer, state, message(VoteRequest, slot), known)
 
 
 def _may_answer(state, request, known):

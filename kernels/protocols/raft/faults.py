@@ -2,7 +2,7 @@
 
 from quorisk.kernels.model import action
 from quorisk.kernels.ops import where
-from quorisk.kernels.protocols.instances import each, only_if
+from quorisk.kernels.protocols.instances import each, zero_unless
 from quorisk.kernels.protocols.raft.bags import emptied, without_all
 from quorisk.kernels.protocols.raft.layout import (
     FOLLOWER,
@@ -11,8 +11,8 @@ from quorisk.kernels.protocols.raft.layout import (
     SERVERS,
     Bags,
     all_servers,
-    first,
-    smaller,
+    minimum,
+    prefix,
     with_role,
 )
 
@@ -36,8 +36,8 @@ def forget_follower(state, i, j):
 
 def cut(state, i, length):
     """The log of i without its last entries."""
-    length = smaller(length, state.length[i])
-    return state._replace(log=state.log.put(i, first(state.log[i], length)), length=state.length.put(i, length))
+    length = minimum(length, state.length[i])
+    return state._replace(log=state.log.put(i, prefix(state.log[i], length)), length=state.length.put(i, length))
 
 
 @each(SERVERS)
@@ -124,7 +124,7 @@ def newest_leader(state, i):
 
 @each(SERVERS, SERVERS)
 def learner_is_promoted_enabled(state, params, leader, i):
-    return only_if(state.learners[i] != 0, _has_all, state, leader, i)
+    return zero_unless(state.learners[i] != 0, _has_all, state, leader, i)
 
 
 def _has_all(state, leader, i):

@@ -3,15 +3,7 @@
 from quorisk.kernels.model import COMPLETED, EXPOSURE, STUCK, Invariant
 from quorisk.kernels.ops import popcount, where
 from quorisk.kernels.protocols.raft.faults import newest_leader
-from quorisk.kernels.protocols.raft.layout import (
-    LEADER,
-    MAX_SERVERS,
-    entry_at,
-    first,
-    is_quorum,
-    smaller,
-    values_in,
-)
+from quorisk.kernels.protocols.raft.layout import LEADER, MAX_SERVERS, entry_at, is_quorum, minimum, prefix, values_in
 
 
 def no_log_divergence(state, params):
@@ -19,8 +11,8 @@ def no_log_divergence(state, params):
     agree = True
     for a in range(MAX_SERVERS):
         for b in range(a):
-            common = smaller(state.commit_index[a], state.commit_index[b])
-            agree &= first(state.log[a], common) == first(state.log[b], common)
+            common = minimum(state.commit_index[a], state.commit_index[b])
+            agree &= prefix(state.log[a], common) == prefix(state.log[b], common)
     return agree
 
 

@@ -130,7 +130,7 @@ def term_at(log, index):
     return entry_at(log, index) & TERM
 
 
-def first(log, length):
+def prefix(log, length):
     """The log's first entries."""
     return log & ((1 << (ENTRY_BITS * length)) - 1)
 
@@ -140,7 +140,7 @@ def last_term(state, i):
     return term_at(state.log[i], state.length[i])
 
 
-def smaller(a, b):
+def minimum(a, b):
     """Min."""
     return where(a < b, a, b)
 

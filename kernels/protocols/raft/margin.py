@@ -13,7 +13,7 @@ later term. That takes the votes of q servers that lack it, as one that has it r
 
 from quorisk.kernels.model import Margin
 from quorisk.kernels.ops import popcount, where
-from quorisk.kernels.protocols.raft.layout import MAX_SERVERS, MAX_VALUES, first, smaller, values_in
+from quorisk.kernels.protocols.raft.layout import MAX_SERVERS, MAX_VALUES, minimum, prefix, values_in
 
 NEVER = MAX_SERVERS + 1
 
@@ -36,11 +36,11 @@ def needed(state, params):
     for value in range(MAX_VALUES):
         having, synced = 0, 0
         for i in range(MAX_SERVERS):
-            log, on_disk = state.log[i], smaller(state.fsync_index[i], state.length[i])
+            log, on_disk = state.log[i], minimum(state.fsync_index[i], state.length[i])
             having = having | (values_in(log, state.length[i]) >> value & 1) << i
-            synced = synced | (values_in(first(log, on_disk), on_disk) >> value & 1) << i
+            synced = synced | (values_in(prefix(log, on_disk), on_disk) >> value & 1) << i
         losses = where(popcount(synced) > spare, NEVER, popcount(having) - spare)
-        fewest = where(state.acked[value] != 0, smaller(fewest, losses), fewest)
+        fewest = where(state.acked[value] != 0, minimum(fewest, losses), fewest)
     fewest = where(fewest < 0, 0, fewest)
     return where(fewest > left, NEVER, fewest)
 

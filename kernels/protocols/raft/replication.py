@@ -3,7 +3,7 @@
 from quorisk.kernels.model import action
 from quorisk.kernels.ops import popcount, where
 from quorisk.kernels.protocols.fields import joined
-from quorisk.kernels.protocols.instances import each, only_if
+from quorisk.kernels.protocols.instances import each, zero_unless
 from quorisk.kernels.protocols.raft.bags import has_room, is_pair, is_received, message, pairs_of, with_sent, without
 from quorisk.kernels.protocols.raft.election import answers_now, one_message, panics
 from quorisk.kernels.protocols.raft.layout import (
@@ -20,10 +20,10 @@ from quorisk.kernels.protocols.raft.layout import (
     AppendResponse,
     entry_at,
     entry_of,
-    first,
     is_quorum,
+    minimum,
+    prefix,
     slots,
-    smaller,
     term_at,
     values_in,
     with_role,
@@ -72,7 +72,7 @@ def new_commit_index(state, params, i):
 
 @each(SERVERS)
 def advance_commit_index_enabled(state, params, i):
-    return only_if(state.role[i] == LEADER, _advances, state, params, i)
+    return zero_unless(state.role[i] == LEADER, _advances, state, params, i)
 
 
 def _advances(state, params, i):
@@ -91,7 +91,7 @@ def advance_commit_index(state, params, i, lost):
 
 def last_entry(state, i, j):
     """lastEntry: up to one entry is sent."""
-    return smaller(state.length[i], state.next_index[i, j])
+    return minimum(state.length[i], state.next_index[i, j])
 
 
 def append_request(state, i, j):
@@ -104,7 +104,7 @@ def append_request(state, i, j):
         prev_log_index=previous,
         prev_log_term=term_at(state.log[i], previous),
         entry=entry_at(state.log[i], previous + 1),
-        commit_index=smaller(state.commit_index[i], last),
+        commit_index=minimum(state.commit_index[i], last),
     )
 
 
@@ -122,7 +122,7 @@ def already_sent(state, params):
 
 @each(SERVERS, SERVERS, given=already_sent)
 def append_entries_enabled(state, params, i, j, known):
-    return only_if((state.role[i] == LEADER) & (i != j), _may_tell, state, params, i, j, known)
+    return zero_unless((state.role[i] == LEADER) & (i != j), _may_tell, state, params, i, j, known)
 
 
 def _may_tell(state, params, i, j, known):
@@ -199,7 +199,7 @@ def may_reply(state, response, known):
 @each(slots(AppendRequest), given=replied_now)
 def reject_append_entries_request_enabled(state, params, k, known):
     slot = state.messages.append_requests[k]
-    return only_if(is_received(slot, known[-1]), _refuses, state, message(AppendRequest, slot), known)
+    return zero_unless(is_received(slot, known[-1]), _refuses, state, message(AppendRequest, slot), known)
 
 
 def _refuses(state, request, known):
@@ -219,7 +219,7 @@ def reject_append_entries_request(state, params, k, lost):
 @each(slots(AppendRequest), given=replied_now)
 def accept_append_entries_request_enabled(state, params, k, known):
     slot = state.messages.append_requests[k]
-    return only_if(is_received(slot, known[-1]), _accepts, state, message(AppendRequest, slot), known)
+    return zero_unless(is_received(slot, known[-1]), _accepts, state, message(AppendRequest, slot), known)
 
 
 def _accepts(state, request, known):
@@ -237,7 +237,7 @@ def accept_append_entries_request(state, params, k, lost):
     there = entry_at(log, kept + 1)
     differs = (there & TERM) != (request.entry & TERM)  # as it does where the log has no entry there
     puts = (request.entry != 0) & differs
-    log = where(puts, first(log, kept) | (request.entry << (ENTRY_BITS * kept)), log)
+    log = where(puts, prefix(log, kept) | (request.entry << (ENTRY_BITS * kept)), log)
     length = where(puts, kept + 1, length)
     after = with_role(state, i, FOLLOWER)
     return after._replace(

@@ -216,13 +216,13 @@ def test_a_design_that_loses_far_less_than_all_others_and_the_target_is_told_les
 
     most, least = sorted(p_any.values(), reverse=True)
     assert joined.FAR * least < most
-    assert sorted(open_parts(two)) == pytest.approx([joined.OPEN, joined.OPEN_LEAST])
+    assert sorted(open_parts(two)) == pytest.approx([joined.WIDTH, joined.WIDTH_OF_LEAST])
     close = experiment(grid=grid, targets={"p_any_loss_per_year": 2.9 * least})
-    assert open_parts(close) == pytest.approx([joined.OPEN] * 2)
+    assert open_parts(close) == pytest.approx([joined.WIDTH] * 2)
     alone = two._replace(
         clusters=two.clusters[:1], points=[point for point in two.points if point.design == two.points[0].design]
     )
-    assert open_parts(alone) == pytest.approx([joined.OPEN])
+    assert open_parts(alone) == pytest.approx([joined.WIDTH])
 
 
 @pytest.mark.parametrize("target", [math.inf, 0.5, 1e-9])

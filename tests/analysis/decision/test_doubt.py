@@ -8,7 +8,7 @@ import pytest
 from scipy.special import ndtr
 
 from quorisk.analysis.decision.designs import Design
-from quorisk.analysis.decision.doubt import SURE, _counted, doubt, doubt_sentences, learned, of_draws
+from quorisk.analysis.decision.doubt import SETTLED, _counted, doubt, doubt_sentences, learned, of_draws
 from quorisk.analysis.decision.summary import summary
 from quorisk.analysis.rates.draws import draw_named
 from quorisk.analysis.statistics.known import LogNormal, Z
@@ -86,7 +86,7 @@ def test_what_to_learn_says_how_long_that_takes(a_year, per, said):
 def test_a_choice_that_no_rate_changes_leaves_nothing_to_learn():
     sure = doubt([design(0, 1e-3, 2), design(1, 1e-3, 3)], 1.0, known(1.0, 0.0), {"0": 0, "1": 1})
     assert sure is not None
-    assert sure.choice["copies 2"] > SURE
+    assert sure.choice["copies 2"] > SETTLED
     assert sure.learn is None
 
 

@@ -109,13 +109,13 @@ def test_too_few_measurements_tell_no_upper_end():
 
 def test_the_table_is_read(tmp_path):
     (tmp_path / "journal.csv").write_text("host,ms\nb1,2.5\nb2,1.5\n", "utf-8")
-    given = latency_table.read({"replica": {"csv": "journal.csv", "column": "ms"}, "cut_ms": 30_000}, tmp_path)
+    given = latency_table.read_table({"replica": {"csv": "journal.csv", "column": "ms"}, "cut_ms": 30_000}, tmp_path)
     assert isinstance(given.replica, Measured)
     assert given.replica.sorted_ms.tolist() == [1.5, 2.5]
     assert given.cut_ms == 30_000
-    assert latency_table.read({"replica": "YMMR"}, tmp_path).replica == BUILT_IN["YMMR"]
+    assert latency_table.read_table({"replica": "YMMR"}, tmp_path).replica == BUILT_IN["YMMR"]
     both = {"median_ms": 2.0, "p99_ms": 12.0}
-    given = latency_table.read({"request": both, "answer": both}, tmp_path)
+    given = latency_table.read_table({"request": both, "answer": both}, tmp_path)
     assert isinstance(given.replica, RoundTrip)
     assert given.replica.request.parts[0][1].ppf(0.99) == pytest.approx(12.0)
 
@@ -135,7 +135,7 @@ EXTREMES = (
 def test_whatever_a_table_may_say_has_quantiles(tmp_path, extreme):
     next_to_nothing = dict(zip(LOGNORMAL, (1e-6, 1.0000001e-6), strict=True))
     for legs in ((extreme, next_to_nothing), (next_to_nothing, extreme)):
-        given = latency_table.read(dict(zip(("request", "answer"), legs, strict=True)), tmp_path)
+        given = latency_table.read_table(dict(zip(("request", "answer"), legs, strict=True)), tmp_path)
         assert isinstance(given.replica, RoundTrip)
         leg = given.replica.request if legs[0] is extreme else given.replica.answer
         for each in write_latency(given.replica, 1, 1):
@@ -196,4 +196,4 @@ def test_whatever_a_table_may_say_has_quantiles(tmp_path, extreme):
 def test_mistakes_are_told_with_key_and_what_is_allowed(tmp_path, table, said):
     (tmp_path / "two.csv").write_text("a,b\n1,2\n-1,2\n", "utf-8")
     with pytest.raises(ConfigError, match=said):
-        latency_table.read(table, tmp_path)
+        latency_table.read_table(table, tmp_path)

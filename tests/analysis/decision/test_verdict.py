@@ -254,7 +254,7 @@ def test_no_design_is_chosen_that_has_a_mechanism_off():
     assert chosen(designs_of([9, 5, 0, 0], off=(2, 3), target=0.05)) == ["WQ 2 AQ 2", "WQ 2 AQ 1"]
     headline, said, _ = recommend(designs_of([90, 90, 0, 0], off=(2, 3)))
     assert headline.startswith("No design is recommended, though 2 of 4 meet the target")
-    assert said[0] == "Each of them has a mechanism off, a risky setting on, or is of an older version."
+    assert said[0] == "Each of them has a mechanism off, a risky setting on, or is an older version."
     _, said, _ = recommend(designs_of([9, 5, 0, 0], off=(2, 3), target=0.05))
     assert any(each.startswith("design WQ 3 AQ 3; design WQ 3 AQ 2: not recommended") for each in said)
 

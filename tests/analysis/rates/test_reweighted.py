@@ -10,7 +10,7 @@ from quorisk.analysis.exact.exact import exact
 from quorisk.analysis.experiment.config import build_experiment
 from quorisk.analysis.rates import reweighted
 from quorisk.analysis.rates.draws import PER_YEAR, by_draw, draw_unknowns, unknowns, with_values
-from quorisk.analysis.rates.sensitivity import weigh
+from quorisk.analysis.rates.sensitivity import grown_head
 
 MEMORY = 1 << 26
 DOCUMENT: dict[str, Any] = {
@@ -133,10 +133,10 @@ def leaving(monkeypatch, leaves):
 
     def counted(of, memory_bytes, **more):
         given.append(memory_bytes)
-        found: Any = weigh(of, memory_bytes, **more)
+        found: Any = grown_head(of, memory_bytes, **more)
         return found._replace(solved=found.solved._replace(leaves=leaves(found.solved)))
 
-    monkeypatch.setattr(reweighted, "weigh", counted)
+    monkeypatch.setattr(reweighted, "grown_head", counted)
     return given
 
 
@@ -176,7 +176,7 @@ def test_a_scenario_without_weight_is_left_as_it_is():
 def test_nothing_is_said_of_rates_that_are_known_exactly_or_of_losses_that_are_counted(monkeypatch):
     exactly = experiment(rates={}, faults={"max_lost": 2}, scenarios={}, run={})
     assert reweighted.losses_by_rates(exactly, [(0.1, 0.1)]) is None
-    monkeypatch.setattr(reweighted, "weigh", lambda *_, **__: None)
+    monkeypatch.setattr(reweighted, "grown_head", lambda *_, **__: None)
     assert known(experiment()).designs == [None]
 
 

@@ -16,7 +16,7 @@ from quorisk.kernels.engines import registry
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.errors import EngineError
 from quorisk.sparkjobs import folder, session
-from quorisk.sparkjobs.plan import plan
+from quorisk.sparkjobs.plan import cut_tasks
 from quorisk.sparkjobs.run import Done, run
 from quorisk.sparkjobs.sweep import work_of
 from tests.support import SMALL_FILE
@@ -134,7 +134,7 @@ def test_on_spark_jax_gives_numbas_table(tmp_path, written, monkeypatch):
     with session.spark("local[1]", {}, tmp_path / folder.SPARK_LOG) as spark:
         for engine in ("numba", "jax"):
             experiment = config.load(path, [f"run.engine={engine}"])
-            tasks = plan([Job(0, 0, 300), Job(1, 0, 300)], np.ones(2), 3)
+            tasks = cut_tasks([Job(0, 0, 300), Job(1, 0, 300)], np.ones(2), 3)
             done: list[Done] = []
             assert run(spark, spark.broadcast(work_of(experiment)), tasks, math.inf, done.extend)
             assert {each.engine for each in done} == {engine}

@@ -7,7 +7,7 @@ from quorisk.kernels.engines import jax_engine, lanes, numba_engine
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.numba_run import _first_above
 from quorisk.kernels.engines.points import Points, pack
-from quorisk.kernels.engines.starts import UNIT, starts
+from quorisk.kernels.engines.starts import FLOW_UNIT, starts
 from quorisk.kernels.model import leaves
 from quorisk.kernels.packing import columns
 from quorisk.kernels.protocols import registry
@@ -61,6 +61,6 @@ def test_all_engines_make_the_same_runs_from_exits(left):
 
 def test_each_start_is_drawn_as_often_as_runs_leave_by_it(left):
     table = starts(left.rows, left.layout, left.flows)
-    assert table.cumulative[-1] == UNIT
-    shares = np.diff(table.cumulative, prepend=0) / UNIT
+    assert table.cumulative[-1] == FLOW_UNIT
+    shares = np.diff(table.cumulative, prepend=0) / FLOW_UNIT
     np.testing.assert_allclose(shares, left.flows / left.flows.sum(), rtol=0.0, atol=1e-15)

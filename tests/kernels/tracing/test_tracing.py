@@ -15,7 +15,7 @@ from quorisk.kernels.tracing import assume
 from quorisk.kernels.tracing.demand import demanded_bits, in_order, width, widths
 from quorisk.kernels.tracing.evaluate import Columns, Evaluation, _interpreter, specialized
 from quorisk.kernels.tracing.expressions import WORD, Node, signed
-from quorisk.kernels.tracing.folding import choose, make, new_graph
+from quorisk.kernels.tracing.folding import make, new_graph, select
 from quorisk.kernels.tracing.general import CHOICE, PICKED
 from quorisk.kernels.tracing.narrow import only_asked_for
 from quorisk.kernels.tracing.observe import observe
@@ -387,7 +387,7 @@ def test_conditions_that_are_taken_for_granted_are_doubted_where_they_do_not_hol
     graph = new_graph()
     leaf = graph.leaf("leaf", 7)
     first, second = make("less", leaf, 6), make("equal", make("and", leaf, 1), 1)
-    output = choose(first, choose(second, 10, 20), 30)
+    output = select(first, select(second, 10, 20), 30)
     (constant,), doubt = assume._taking([output], {}, {first.id: True, second.id: False}, 16)
     assert constant == 20
     assert evaluate([doubt], {"leaf": np.arange(8)})[0].tolist() == [n % 2 == 1 or n >= 6 for n in range(8)]

@@ -25,7 +25,7 @@ from quorisk.kernels.tracing.machine import I64, Value, any_lane, constant, spla
 from quorisk.kernels.tracing.trace import Word, losses_leaf
 
 _UNROLLED = 3
-"""Bits of a mask that are passed over without a branch on the way to the one drawn."""
+"""Set bits of a mask that are skipped without a branch before the one drawn."""
 
 
 class StepDraws(NamedTuple):
@@ -39,7 +39,7 @@ class StepDraws(NamedTuple):
 
 
 def source_of(builder: Any, seed: Any, run: Any, step: Any, loss: Any = None) -> tuple[Any, ...]:
-    """The first attempt at a step, as the functions of `philox` take it; `loss` is None where it is not used."""
+    """The `source` argument of `philox`'s functions, for the first attempt at a step; `loss` is None if unused."""
     numbers = (seed, run, step, constant(step.type, 0))
     return *(Value(builder, number) for number in numbers), np.uint64(0) if loss is None else Value(builder, loss)
 
@@ -47,14 +47,14 @@ def source_of(builder: Any, seed: Any, run: Any, step: Any, loss: Any = None) ->
 def draw(builder: Any, seed: Any, run: Any, step: Any, loss: Any, most_sent: int, max_sends: int) -> StepDraws:
     """The draws of a step, in lanes. `loss` is in units of 2**-63; None if there is none.
 
-    Leaves the builder in another block: what block 0 leaves open is settled only where it does.
+    Leaves the builder in another LLVM block: fates that Philox's block 0 leaves open are settled under a branch.
     """
     source = source_of(builder, seed, run, step, loss)
     choose, wait, fates = first_draws(source)
     if loss is None:
         return StepDraws(choose.value, wait.value, None)
     is_open = any_lane(builder, (fates >> OPEN >= 1).value)
-    settled = only_if(builder, is_open, "settle", fates.value, lambda: settled_fates(fates, source).value)
+    settled = emit_if(builder, is_open, "settle", fates.value, lambda: settled_fates(fates, source).value)
     all_fates = Value(builder, settled) & (1 << FIRST_MESSAGES) - 1
     if most_sent > FIRST_MESSAGES:
         all_fates = all_fates | later_fates(source, most_sent)
@@ -82,9 +82,9 @@ def loss_at(builder: Any, losses: Any, place: int) -> Any:
 
 
 def draw_rejected(builder: Any, live: Any, seed: Any, run: Any, step: Any, accept: Any) -> Any:
-    """Whether what a step's block 0 chose in each lane is not accepted; what is sure to be accepted needs no draw.
+    """Whether the group that Philox's block 0 chose is rejected, by lane.
 
-    Leaves the builder in another block: numbers are drawn only where a live lane is in doubt.
+    Leaves the builder in another LLVM block: numbers are drawn only if a live lane is in doubt.
     """
     doubtful = builder.icmp_unsigned("!=", accept, constant(accept.type, ALWAYS))
     is_open = any_lane(builder, builder.and_(doubtful, live))
@@ -93,10 +93,10 @@ def draw_rejected(builder: Any, live: Any, seed: Any, run: Any, step: Any, accep
     def rejected() -> Any:
         return builder.not_(is_accepted(Value(builder, accept), source_of(builder, seed, run, step)).value)
 
-    return only_if(builder, is_open, "doubt", none, rejected)
+    return emit_if(builder, is_open, "doubt", none, rejected)
 
 
-def only_if(builder: Any, flag: Any, name: str, otherwise: Any, compute: Callable[[], Any]) -> Any:
+def emit_if(builder: Any, flag: Any, name: str, otherwise: Any, compute: Callable[[], Any]) -> Any:
     """Emits a branch: the value of `compute` if the flag is set, else `otherwise`, without computing it.
 
     Leaves the builder in another block.

@@ -10,9 +10,9 @@ from typing import Any
 from llvmlite import ir
 
 from quorisk.kernels.engines.lanes.parts.choice import Choice
-from quorisk.kernels.engines.lanes.parts.draws import draw, draw_beside, draw_choice, loss_at, only_if
+from quorisk.kernels.engines.lanes.parts.draws import draw, draw_beside, draw_choice, emit_if, loss_at
 from quorisk.kernels.engines.lanes.parts.rows import scratch_words
-from quorisk.kernels.engines.lanes.plan import NAME, REDO, Limits, Plan, counted_steps, doom, lane, packed, row_words
+from quorisk.kernels.engines.lanes.plan import NAME, REDO, Lanes, Limits, counted_steps, doom, lane, packed, row_words
 from quorisk.kernels.engines.step import RUNNING, Run, ending, lasted, noted
 from quorisk.kernels.model import Model, data_loss_mask, exposures, fault_kinds
 from quorisk.kernels.ops import popcount, where
@@ -51,7 +51,7 @@ class LaneKernel:
         limits: Limits,
         lanes: int,
         narrowest: int,
-        plan: Plan,
+        layout: Lanes,
         step_bits: int,
         listed: bool = False,
     ) -> None:
@@ -59,9 +59,9 @@ class LaneKernel:
         `first_run` is the address of a list of its runs' numbers."""
         self.model, self.traced, self.limits, self.lanes, self.narrowest = model, traced, limits, lanes, narrowest
         self.listed = listed
-        self.leaves, self.watched, self.exposed = plan.leaves, plan.watched, plan.exposed
-        self.groups, self.fields, self.most_sent = plan.groups, plan.fields, plan.most_sent
-        self.mask_bits, self.share_bits = plan.mask_bits, plan.share_bits
+        self.leaves, self.watched, self.exposed = layout.leaves, layout.watched, layout.exposed
+        self.groups, self.fields, self.most_sent = layout.groups, layout.fields, layout.most_sent
+        self.mask_bits, self.share_bits = layout.mask_bits, layout.share_bits
         kinds = max(len(model.invariants), len(fault_kinds(model)), self.most_sent)
         self.most_steps = counted_steps(traced, limits, step_bits, self.most_sent)
         self.number_bits = lane(max(self.most_steps.bit_length(), kinds) + 1, narrowest)
@@ -100,7 +100,7 @@ class LaneKernel:
         choose = partial(draw_choice, self.builder, seed, absolute, num)
         if among is None:
             return choose()
-        return only_if(self.builder, any_lane(self.builder, among), "choose", constant(self._kind(64), 0), choose)
+        return emit_if(self.builder, any_lane(self.builder, among), "choose", constant(self._kind(64), 0), choose)
 
     def _kind(self, width: int) -> Any:
         return lanes_of(ir.IntType(width), self.lanes)

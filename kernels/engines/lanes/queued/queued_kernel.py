@@ -13,11 +13,11 @@ from quorisk.kernels.engines.lanes.parts.affected import Affected, affected_by, 
 from quorisk.kernels.engines.lanes.parts.draws import asks_beside
 from quorisk.kernels.engines.lanes.parts.lane_kernel import LaneKernel
 from quorisk.kernels.engines.lanes.parts.rows import aligned, write_rows
-from quorisk.kernels.engines.lanes.plan import NAME, Limits, places_of_bits, plan
+from quorisk.kernels.engines.lanes.plan import NAME, Limits, lane_layout, places_of_bits
 from quorisk.kernels.engines.lanes.queued.queues import Queues
 from quorisk.kernels.engines.lanes.queued.records import DWORD, LINE, RUNS, Layout
 from quorisk.kernels.model import HORIZON, Model
-from quorisk.kernels.tracing.expressions import bits, is_constant
+from quorisk.kernels.tracing.expressions import is_constant, known_bits
 from quorisk.kernels.tracing.folding import make
 from quorisk.kernels.tracing.machine import (
     DOUBLE,
@@ -42,7 +42,7 @@ class QueuedKernel(LaneKernel):
     """See `LaneKernel`; the values of runs lie in `records`, and runs go from queue to queue."""
 
     def __init__(self, model: Model, traced: TracedModel, limits: Limits) -> None:
-        sizes = plan(model, traced, limits, DWORD, in_pieces=True)
+        sizes = lane_layout(model, traced, limits, DWORD, in_pieces=True)
         super().__init__(model, traced, limits, RUNS, DWORD, sizes, _STEP_BITS)
         self.words = [place for place, word in enumerate(traced.words) if word.after is not None]
         self.layout = Layout(self._values())
@@ -53,7 +53,7 @@ class QueuedKernel(LaneKernel):
         """The values of a record, and which bits each may have."""
         values: dict[Any, int] = {("state", i): self.traced.state[i].may for i in self.leaves}
         for field in self.fields:
-            _, mask = bits(self.traced.words[field.place].mask)
+            _, mask = known_bits(self.traced.words[field.place].mask)
             group = "group", field.group
             values[group] = values.get(group, 0) | mask >> field.lowest << field.offset & field.bits
         steps, messages = self.most_steps, self.most_steps * max(1, self.most_sent)

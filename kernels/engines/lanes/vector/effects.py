@@ -14,7 +14,7 @@ from quorisk.kernels.tracing.machine import any_lane, constant
 from quorisk.kernels.tracing.trace import TracedModel, Word, together
 
 _WORTH_A_BRANCH = 20
-"""Operations saved in a step, on average, from which on an effect that no lane draws is skipped by a branch."""
+"""Fewest operations saved in a step, on average, for which an effect that no lane draws is skipped by a branch."""
 
 
 class Effects(NamedTuple):

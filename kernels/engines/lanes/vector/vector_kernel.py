@@ -6,10 +6,10 @@ from typing import Any
 
 from llvmlite import ir
 
-from quorisk.kernels.engines.lanes.parts.draws import asks_beside, only_if
+from quorisk.kernels.engines.lanes.parts.draws import asks_beside, emit_if
 from quorisk.kernels.engines.lanes.parts.lane_kernel import LaneKernel
 from quorisk.kernels.engines.lanes.parts.rows import aligned, write_rows
-from quorisk.kernels.engines.lanes.plan import NAME, Limits, plan
+from quorisk.kernels.engines.lanes.plan import NAME, Limits, lane_layout
 from quorisk.kernels.engines.lanes.vector.effects import effects
 from quorisk.kernels.model import HORIZON, Model
 from quorisk.kernels.tracing.expressions import is_constant
@@ -32,8 +32,8 @@ class VectorKernel(LaneKernel):
     def __init__(
         self, model: Model, traced: TracedModel, limits: Limits, lanes: int, narrowest: int, listed: bool
     ) -> None:
-        planned = plan(model, traced, limits, narrowest)
-        super().__init__(model, traced, limits, lanes, narrowest, planned, step_bits=narrowest, listed=listed)
+        layout = lane_layout(model, traced, limits, narrowest)
+        super().__init__(model, traced, limits, lanes, narrowest, layout, step_bits=narrowest, listed=listed)
 
     def text(self) -> str:
         """The module's IR."""
@@ -111,7 +111,7 @@ class VectorKernel(LaneKernel):
                 asking.setdefault(name, []).append(drawn[place])
         none = constant(self._kind(64), 0)
         return {
-            name: only_if(
+            name: emit_if(
                 self.builder,
                 any_lane(self.builder, reduce(self.builder.or_, flags)),
                 "beside",
