@@ -13,7 +13,7 @@ from quorisk.analysis.cluster.unflushed import Tails, with_unflushed
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.placed import Placed
 from quorisk.analysis.experiment.scenarios import Scenario
-from quorisk.kernels.cluster.setting import Cluster, Thin
+from quorisk.kernels.cluster.setting import CLUSTER, Cluster, Thin
 from quorisk.kernels.cluster.years import YearTally, draw_years
 from quorisk.kernels.cores import num_cores, side_by_side
 from quorisk.kernels.errors import ConfigError
@@ -197,7 +197,7 @@ def from_losses(placed: Placed, effort: Effort, found: Losses | None, drawn: Yea
         cluster.entries * placed.entry_bytes,
         placed.entry_bytes,
         drawn.years if drawn else 0,
-        tuple(_assumptions(cluster, placed.unflushed)),
+        tuple(_assumptions(cluster, placed)),
     )
 
 
@@ -253,7 +253,7 @@ def _narrower(found: Losses, drawn: Losses) -> Losses:
     )
 
 
-def _assumptions(cluster: Cluster, unflushed: float) -> Iterator[str]:
+def _assumptions(cluster: Cluster, placed: Placed) -> Iterator[str]:
     """Assumptions of an answer, one sentence each."""
     yield "Copies on a lost node are made again elsewhere, each ledger's at a time of its own"
     if not cluster.repair_queue:
@@ -268,13 +268,27 @@ def _assumptions(cluster: Cluster, unflushed: float) -> Iterator[str]:
             "A ledger is on the disk of the same number in all of its nodes. A lost disk takes the copies on it; its "
             "node, which counts as lost alone, is down until all of its copies are made again, and loses no more"
         )
-    if unflushed:
+    if placed.source and placed.source.promised.last_leads:
+        yield from _of_last(cluster)
+    if placed.unflushed:
         yield (
-            f"At any time {plain(unflushed)} acknowledged entries are not on disk where they would be needed, as much "
-            "of each ledger as of another: an outage of the whole cluster takes these, one of a rack none"
+            f"At any time {plain(placed.unflushed)} acknowledged entries are not on disk where they would be needed, "
+            "as much of each ledger as of another: an outage of the whole cluster takes these, one of a rack none"
         )
     if cluster.thin:
         yield from _of_thin(cluster.thin)
+
+
+def _of_last(cluster: Cluster) -> Iterator[str]:
+    """The assumption on nodes that lose their disks in an outage of the whole cluster, and what it is worth."""
+    outages = [(event.per_year, event.p_lost) for event in cluster.events if event.scope == CLUSTER]
+    rate = sum(per_year * -math.expm1(cluster.nodes * math.log1p(-p)) for per_year, p in outages if p < 1.0)
+    if rate:
+        yield (
+            "A broker whose disk an outage of the whole cluster takes does not start with an empty one under its old "
+            "id. If it did, it would lead where it was the last in sync, and the others would truncate their logs to "
+            f"its own: up to {plain(rate)} incidents a year more, each of all that is stored in such partitions"
+        )
 
 
 def _of_thin(thin: Sequence[Thin]) -> Iterator[str]:

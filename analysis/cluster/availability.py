@@ -124,10 +124,11 @@ def _writing(cluster: Cluster, restarts: Restarts, writers: Writers, rack_down: 
     most, forever = writers.replaced_after_s / YEAR_S, math.inf
     away = _away(cluster, restarts, most if has_room else forever)
     part = _unavailable(cluster, fatal, *away).part
-    if rack_down and rack_down.writing:
+    if rack_down:
         outages = sum(each.per_year for each in cluster.events if each.scope == RACK and each.takes_unflushed)
         time = restarts.outage_time
-        part += cluster.racks * outages * rack_down.writing * (min(time, most) if rack_down.has_room else time)
+        a_rack = min(1.0, outages * (min(time, most) if rack_down.has_room else time))
+        part = _with_racks(cluster, fatal, away[0], a_rack)
     part += cluster.outages * restarts.outage_time
     node_down = cluster.ensemble_size / cluster.nodes if fatal == 1 else 0.0
     waits = has_room or (rack_down is not None and rack_down.has_room)
@@ -136,6 +137,29 @@ def _writing(cluster: Cluster, restarts: Restarts, writers: Writers, rack_down: 
     electing = (restarts.per_year + cluster.taken_alone + down) * writers.leaderless_for_s / 60.0
     minutes = part * YEAR_S / 60.0 + electing if is_known and not math.isnan(electing) else None
     return Writing(node_down, has_room, minutes, writers.leaderless_for_s, electing)
+
+
+def _with_racks(cluster: Cluster, fatal: int, away: float, a_rack: float) -> float:
+    """Fraction of the time for which `fatal` members of a write set do not answer, each for a part `away` of it by
+    itself, and each rack for a part `a_rack`. No two racks are down together, unless each has one member at most."""
+    masks = in_one_rack(cluster)
+    if all(mask.bit_count() <= 1 for mask in masks):
+        return _silent(cluster, fatal, 1.0 - (1.0 - away) * (1.0 - a_rack))
+    during = sum(chance * _silent(cluster, fatal, away, mask) for mask, chance in masks.items())
+    down = min(1.0, cluster.racks * a_rack)
+    return (1.0 - down) * _silent(cluster, fatal, away) + down * during
+
+
+def _silent(cluster: Cluster, fatal: int, away: float, down: int = 0) -> float:
+    """Probability that `fatal` members of a write set do not answer, if those in the mask `down` do not."""
+    size, spans = cluster.ensemble_size, windows(cluster.ensemble_size, cluster.write_quorum)
+    others = [i for i in range(size) if not down >> i & 1]
+    total = 0.0
+    for silent in product((False, True), repeat=len(others)):
+        mask = down | sum(1 << i for i, gone in zip(others, silent, strict=True) if gone)
+        if any(sum(mask >> i & 1 for i in span) >= fatal for span in spans):
+            total += away ** sum(silent) * (1.0 - away) ** (len(others) - sum(silent))
+    return total
 
 
 def _fatal(cluster: Cluster, writers: Writers, has_room: bool) -> int:
@@ -178,22 +202,10 @@ def _away(cluster: Cluster, restarts: Restarts, most: float = math.inf) -> tuple
 def _unavailable(cluster: Cluster, fatal: int, away: float, begins: float) -> Unavailable:
     """Ledgers with `fatal` members of a write set that do not answer.
 
-    It begins when a critical member stops answering. The rate of that is a sum over states and their critical members:
-    the chance of the state times the rate at which the member stops.
+    It begins when a critical member stops answering: one without which it is not so, and with which it is. A member is
+    up and critical with the probability of the state if that member is down, less that of the state whatever it is.
     """
-    size = cluster.ensemble_size
-    spans = windows(size, cluster.write_quorum)
-
-    def is_out(gone: tuple[bool, ...]) -> bool:
-        return any(sum(gone[i] for i in span) >= fatal for span in spans)
-
-    part = per_year = 0.0
-    for gone in product((False, True), repeat=size):
-        chance = away ** sum(gone) * (1.0 - away) ** (size - sum(gone))
-        if is_out(gone):
-            part += chance
-            continue
-        critical = sum(is_out((*gone[:i], True, *gone[i + 1 :])) for i in range(size) if not gone[i])
-        per_year += chance * critical * begins
+    part, size = _silent(cluster, fatal, away), cluster.ensemble_size
+    per_year = begins * sum(_silent(cluster, fatal, away, 1 << i) - part for i in range(size))
     mean_s = part / per_year * YEAR_S if per_year else 0.0
     return Unavailable(part, cluster.ledgers * part, cluster.ledgers * per_year, mean_s)

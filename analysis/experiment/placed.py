@@ -155,7 +155,7 @@ def as_override(key: str, value: float) -> str:
 
 
 RATES: Mapping[str, Callable[[Placed], float]] = {
-    "node_losses": lambda placed: placed.cluster.node_loss * placed.cluster.nodes,
+    "node_losses": lambda placed: placed.cluster.lost_alone * placed.cluster.nodes,
     "node_restarts": lambda placed: placed.restarts * placed.cluster.nodes,
     "writes": lambda placed: placed.per_second * YEAR_S,
 }

@@ -19,4 +19,5 @@ def promise(values: Mapping[str, Any]) -> Promise:
         asked=replicas,
         waits_for=replicas,
         node="broker",
+        last_leads=True,
     )

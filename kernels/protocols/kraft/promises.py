@@ -20,6 +20,7 @@ def promise(values: Mapping[str, Any]) -> Promise:
         asked=asked,
         waits_for=asked,
         node="broker",
+        last_leads=True,
         provided=_while(values) if least > 1 else "",
     )
 

