@@ -64,7 +64,8 @@ class Exposure(NamedTuple):
 
 
 class Amount(NamedTuple):
-    """Mean number of records lost in runs that lose any, with the ends of Student's interval."""
+    """Mean number of records lost in runs that lose any, of those that a run writes, with the ends of Student's
+    interval. Where a leader comes back empty, older records are lost as well."""
 
     mean: float
     low: float

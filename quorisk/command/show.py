@@ -84,7 +84,7 @@ def print_estimate(result: Estimate, out: Console) -> None:
 def _amount(result: Estimate | ExactResult, out: Console) -> None:
     if result.amount and result.expected_records:
         mean = f"{numbers.plain(result.amount.mean)} {numbers.in_brackets(*result.amount[1:3])}"
-        counted = f"by a run that loses any (counted in {result.amount.runs})"
+        counted = f"of those written in a run, if it loses any (counted in {result.amount.runs} runs)"
         expected = numbers.plain(result.expected_records)
         out.print(escape(f"records lost: {mean} {counted}; expected of a run: {expected}"), soft_wrap=True)
 
