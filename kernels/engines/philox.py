@@ -187,16 +187,7 @@ def is_accepted(accept, source):
 # log2(1 + f) = f (1 + (f - 1) q(f)) on [0, 1): q fitted at Chebyshev points, error below 3e-8; scaled by 2**30
 _LOG2_COEFFICIENTS = tuple(
     round(c * 2**30)
-    for c in (
-        0.00568476,
-        -0.02920528,
-        0.0707645,
-        -0.1150446,
-        0.15507041,
-        -0.20186265,
-        0.27863539,
-        -0.44269491,
-    )
+    for c in (0.00568476, -0.02920528, 0.0707645, -0.1150446, 0.15507041, -0.20186265, 0.27863539, -0.44269491)
 )
 LOG2_UNIT = 2.0**-32
 

@@ -25,15 +25,7 @@ MOST_TIME = 2.0**46
 """Longest time; longer ones count as this."""
 MOST_TICKS, MOST_HIGH_TICKS = int(MOST_TIME * TICKS), int(MOST_TIME * HIGH_TICKS)
 
-FIXED_COLUMNS = (
-    *OUTCOMES,
-    "steps",
-    "steps_squared",
-    "messages",
-    "loss_steps",
-    "loss_time_high",
-    "loss_time_low",
-)
+FIXED_COLUMNS = (*OUTCOMES, "steps", "steps_squared", "messages", "loss_steps", "loss_time_high", "loss_time_low")
 STEPS, STEPS_SQUARED, MESSAGES, LOSS_STEPS, LOSS_TIME_HIGH, LOSS_TIME_LOW = range(len(OUTCOMES), len(FIXED_COLUMNS))
 STEP_HISTOGRAM = len(FIXED_COLUMNS)
 TIME_HISTOGRAM = STEP_HISTOGRAM + STEP_BINS

@@ -68,10 +68,7 @@ def receive_metadata_update(state, params, instance, lost):
     changed = partition_change(state, params, i, b)
     newer = i + 1 > row(state.local.partition_epochs, b)
     return where(newer, changed, state)._replace(
-        replicated=Wide(
-            state.replicated.low | (upto.low & column),
-            state.replicated.high | (upto.high & column),
-        )
+        replicated=Wide(state.replicated.low | (upto.low & column), state.replicated.high | (upto.high & column))
     )
 
 
