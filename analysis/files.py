@@ -7,6 +7,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from quorisk.kernels.errors import ConfigError, QuoriskError, RunError
 
@@ -48,6 +49,16 @@ def write_whole(path: Path, content: bytes, argument: str) -> None:
     """Writes a file, as `whole`. Raises ConfigError and RunError."""
     with whole(path, argument) as part:
         part.write_bytes(content)
+
+
+def check(path: Path, argument: str) -> None:
+    """Raises what `write_whole` would: for output of work that takes long."""
+    try:
+        with TemporaryFile(dir=path.parent):
+            if path.exists():
+                path.open("ab").close()
+    except OSError as error:
+        raise _unwritable(path, error, argument) from None
 
 
 def _unwritable(path: Path, error: OSError, argument: str) -> QuoriskError:

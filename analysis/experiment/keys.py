@@ -229,6 +229,8 @@ def suggest(name: str, keys: Mapping[str, Key]) -> str:
     table, _, last = name.rpartition(".")
     if table in READERS:
         return f"[{table}] is the same for all points of a grid, and for all scenarios"
+    if name == "run.scenario":
+        return "the file has no [scenarios]"
     models = {other: keys_of(registry.load(other)).values() for other in registry.own()}
     theirs = {other: {each for key in keys for each in (key.name, *key.called)} for other, keys in models.items()}
     if others := [as_toml(other) for other, names in theirs.items() if {name, name.partition(".")[2]} & names]:

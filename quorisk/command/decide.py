@@ -70,13 +70,15 @@ def recommend_verb(
               quorisk recommend mine.toml --fail-on-target --markdown comment.md
     """
     experiment = of_a_year(parsed(file, overrides, strict, scenario=scenario))
-    from quorisk.analysis import explore
+    from quorisk.analysis import explore, files
     from quorisk.analysis.decision import recommend
     from quorisk.analysis.decision.weigh import Weigher
     from quorisk.command import bars, show_decision
     from quorisk.kernels.cores import num_cores
 
     memory_bytes = explore.parse_memory(memory)
+    if markdown:
+        files.check(markdown, "markdown")
     with bars.status_with_designs() as (tell, known):
         weigher = Weigher(memory_bytes, threads or num_cores(), tell, known=known)
         usual: dict[str, tuple[list[str] | None, float]] = {

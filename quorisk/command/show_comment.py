@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
+from quorisk.analysis import files
 from quorisk.analysis.decision import frames
 from quorisk.analysis.decision.advice import recommend
 from quorisk.analysis.decision.designs import measure_of, ranked_designs
@@ -12,7 +13,6 @@ from quorisk.plots.comment import Judged, comment
 from quorisk.plots.ranking import ranking_figure
 from quorisk.plots.style import save
 from quorisk.say import choose, text
-from quorisk.sparkjobs import files
 
 
 def write_comment(
@@ -26,8 +26,8 @@ def write_comment(
     said = comment(after, sentences, before, confidence)
     figure = ranking_figure(after.designs, after.target, measure_of(after.designs[0]), "")
     if figure is not None:
-        files.write_in_folder(path.with_suffix(".svg"), save(figure, "svg"))
-    files.write_in_folder(path, said.encode())
+        files.write_whole(path.with_suffix(".svg"), save(figure, "svg"), "markdown")
+    files.write_whole(path, said.encode(), "markdown")
 
 
 def write_diff(path: Path, before: Path, after: Path, confidence: float) -> None:

@@ -263,3 +263,22 @@ def test_all_break_even_points_have_their_time_and_what_there_was_none_for_is_na
     assert f"  quorisk recommend {path} --break-even all --break-even-s 600\n" in out
     code, out, _ = quorisk("recommend", str(path), "--break-even", "all", "--details")
     assert (code, "Not tried" in out) == (0, False)
+
+
+ALONE = 'protocol = "compaction"\nmodel = { messages = 2, compactions = 1, keys = 1, values = 1, max_crashes = 0 }\n'
+
+
+def test_a_comment_that_cannot_be_written_is_refused_before_anything_is_weighed(
+    quorisk, written, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("quorisk.analysis.decision.recommend.advise", lambda *_: pytest.fail("weighed"))
+    file = written("mine.toml", ALONE)
+    for there, why in ((tmp_path, "Is a directory"), (tmp_path / "none" / "x.md", "No such file or directory")):
+        said = 2, "", f"error: --markdown {there}: cannot be written: {why}\n"
+        assert quorisk("recommend", str(file), "--markdown", str(there)) == said
+
+
+def test_a_scenario_of_a_file_that_has_none_is_refused(quorisk, written):
+    file = written("mine.toml", ALONE)
+    said = f'error: {file}: run.scenario = "x": there is no key run.scenario; the file has no [scenarios]\n'
+    assert quorisk("estimate", str(file), "--scenario", "x") == (2, "", said)

@@ -115,6 +115,14 @@ def test_the_divisors_of_how_often_a_scenario_happens_are_numbers_or_keys_of_the
             mine.changed(f'scenarios.broker_lost.per_year="node_losses / {wrong}"')
 
 
+def test_events_of_single_nodes_are_node_losses_as_well(tmp_path):
+    mine = load("kraft", starters.OperatorAnswers("30", "3", "5e4", "7 days", "3/2/all"), tmp_path)
+    more = mine.changed('cluster.events.rack_outage.scope="node"', "cluster.events.rack_outage.per_year=0.01")
+    more = more.changed("cluster.events.rack_outage.p_lost=0.5")
+    before, after = (each.scenarios["broker_lost"].event(each.clusters[0]).per_year for each in (mine, more))
+    assert after / before == pytest.approx((0.0157 + 0.005) / 0.0157)
+
+
 def test_replicas_are_in_racks_of_their_own_where_there_are_enough(tmp_path):
     """All were judged by the placement that the largest replication factor has to have."""
     answers = starters.OperatorAnswers("30", "3", "5e4", "7 days", "3/2/all; 4/2/all; 4/3/all")
