@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except QuoriskError as error:
         _exit(f"error: {_said(error)}", error.exit_code)
     except TyperException as error:
-        _exit(f"error: {error.format_message()}", error.exit_code)
+        _exit(f"error: {_of_option(error, given)}", error.exit_code)
     except OSError as error:  # such as a full disk under stdout
         _let_go(sys.stdout)
         _exit(f"error: {error}", FAILED)
@@ -77,6 +77,15 @@ def _said(error: QuoriskError) -> str:
     """Returns an error's line, with options in the place of Python arguments."""
     line = f"`{error.argument}`{error.text}" if isinstance(error, ConfigError) and error.argument else str(error)
     return by_option(line)
+
+
+def _of_option(error: TyperException, given: Sequence[str]) -> str:
+    """Returns an error's line; of an option's value, with that value."""
+    line = error.format_message().replace("Value error, ", "").replace("Input should be", "should be")
+    named = re.match(r"Invalid value for '(--[\w-]+)': ", line)
+    if named and named[1] in given[:-1]:
+        return f"{named[1]} {given[given.index(named[1]) + 1]}: {line[named.end() :]}"
+    return line
 
 
 def _check_text(arguments: Sequence[str]) -> None:
