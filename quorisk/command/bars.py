@@ -65,7 +65,7 @@ def _line(bar: Bar) -> str:
     """The text of a bar, for a log; empty if there is none yet."""
     for task in reversed(bar.tasks):
         if task.visible:
-            done = f"{task.completed:,.0f} of " if task.completed else ""
+            done = "all " if task.finished else f"{task.completed:,.0f} of " if task.completed else ""
             left = f"; about {rounded(task.time_remaining)} left" if task.time_remaining else ""
             told = f"{done}{task.total or 0:,.0f} {task.fields['what']}{left}"
             return f"{task.description} ({told})" if task.description else told

@@ -47,6 +47,7 @@ def test_a_bar_says_how_many_states_of_a_head_are_solved(monkeypatch, told, said
         ([(50, 100)], "following the likeliest paths (50 of 100 transitions)"),
         ([(50, 100), (1234, None)], "solving (1,234 states)"),
         ([(9, None), 40], "40 of 100 runs"),
+        ([100], "all 100 runs"),
     ],
 )
 def test_a_bar_is_a_line_in_a_log(monkeypatch, capsys, told, said):
