@@ -62,7 +62,7 @@ def num_threads(threads: int | None) -> int:
 def _as_settings(overrides: Overrides) -> list[str]:
     if isinstance(overrides, Mapping):
         return [f"{key}={toml_text(value)}" for key, value in overrides.items()]
-    return list(overrides)
+    return [overrides] if isinstance(overrides, str) else list(overrides)
 
 
 def _plain(value: Any) -> Any:

@@ -122,7 +122,7 @@ def check_free(out: Path) -> None:
     check_writable(out)
     _check_no_years(out)
     if has_results(out):
-        raise ConfigError(f" {out}: holds results; choose another folder", "out")
+        raise ConfigError(f" {out}: holds results; choose another folder, or delete it if a merge did not end", "out")
 
 
 def _check_no_years(out: Path) -> None:

@@ -87,10 +87,10 @@ def _rows(source: Path, experiment: Experiment) -> pa.Table:
 
 def _check_alike(first: Path, theirs: pa.Table, source: Path, ours: pa.Table) -> None:
     """Raises ConfigError unless two tables agree in all that a report says once for all points."""
-    for name in ("model_version", "seed"):
+    for name, said in (("model_version", "model version"), ("seed", "run.seed")):
         before, now = (", ".join(map(str, pc.unique(table[name]).to_pylist())) for table in (theirs, ours))
         if before != now:
-            raise ConfigError(f"{source}: {name} is {before} in {first} and {now} here")
+            raise ConfigError(f"{source}: {said} is {before} in {first} and {now} here")
 
 
 def _merged(rows: pa.Table, out: Path, ending: Executor) -> pa.Table:

@@ -48,6 +48,13 @@ class Advice(NamedTuple):
     doubt: Doubt | None = None
     """Doubt about the choice due to uncertain rates; None if no uncertainty is given."""
     confidence: float = 0.95
+    is_asked: bool = False
+    """Whether the user named the figures that were scaled."""
+
+    @property
+    def asked_for(self) -> list[str]:
+        """What was found of figures that the user named, in sentences."""
+        return self.search.told() if self.is_asked else []
 
     @property
     def has_targets(self) -> bool:
@@ -102,7 +109,7 @@ def advise(
         sure = doubts.result()
     choice = verdict.choice(found, target)
     words, confidence = recommend(rows, sure=sure), experiment.run.confidence
-    return Advice(found, choice, target, words, search, scope_of(experiment), sure, confidence)
+    return Advice(found, choice, target, words, search, scope_of(experiment), sure, confidence, asked)
 
 
 def doubted(

@@ -36,7 +36,7 @@ class Promise(NamedTuple):
     """Mean time without a leader after one stops without handing over, in model time; 0 if none is needed, or the
     protocol does not tell."""
     last_leads: bool = False
-    """Whether the last node in sync leads once it is back, even if its disk is empty: others then drop what it lacks."""
+    """Whether the last node in sync leads once it is back, even with an empty disk: others then drop what it lacks."""
 
     @property
     def stops_with_one(self) -> bool:

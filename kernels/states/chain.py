@@ -108,8 +108,8 @@ def _check_room(count: int, expected: float, used_bytes: int, memory_bytes: int)
     if used_bytes > LOOK_AT * memory_bytes and expected > TOO_MANY * count * memory_bytes / used_bytes:
         guess = f"some {expected:.1g}" if expected < math.inf else "many times more"
         raise ChainError(
-            f"with {count:,} states so far {used_bytes >> 20:,} of {memory_bytes >> 20:,} MiB are full, and "
-            f"{guess} states are to be expected"
+            f"{count:,} states so far fill {used_bytes >> 20:,} of {memory_bytes >> 20:,} MiB, and "
+            f"{guess} are to be expected"
         )
 
 

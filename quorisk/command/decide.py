@@ -98,7 +98,7 @@ def recommend_verb(
         from quorisk.plots.comment import Judged
 
         sweep = Judged(advice.designs, advice.target)
-        show_comment.write_comment(markdown, sweep, [*advice.words.flips, *advice.words.sentences])
+        show_comment.write_comment(markdown, sweep, [*advice.asked_for, *advice.words.flips, *advice.words.sentences])
     if fail_on_target and not advice.choice:
         raise typer.Exit(TARGET_MISSED)
 

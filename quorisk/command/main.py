@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _exit(f"error: {_of_option(error, given)}", error.exit_code)
     except OSError as error:  # such as a full disk under stdout
         _let_go(sys.stdout)
-        _exit(f"error: {error}", FAILED)
+        _exit(f"error: {error.filename or 'stdout'}: {error.strerror or error}", FAILED)
     except MemoryError:
         _exit("error: out of memory", FAILED)
     except (KeyboardInterrupt, Abort):  # the latter at a question

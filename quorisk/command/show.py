@@ -162,6 +162,8 @@ def probability_text(risk: Risk) -> str:
 
 def print_search(found: Search, seconds: float, left_out: list[str], out: Console) -> None:
     """Prints the result of a search; `left_out` are the history switches that it had off."""
+    if not found.complete:
+        warn(out, "incomplete: memory is full (raise --memory). There are more states, which may break more.")
     table = make_table("invariant", "breaking states", "first of all broken", "first depth")
     for name, states in found.breaking_states.items():
         table.add_row(name, f"{states:,}", f"{found.first_broken[name]:,}", str(found.first_depth[name] or "-"))
@@ -173,13 +175,11 @@ def print_search(found: Search, seconds: float, left_out: list[str], out: Consol
     )
     actions = make_table("action", "transitions")
     for name, count in found.action_counts.items():
-        actions.add_row(name, f"{count:,}" if count else "never enabled")
+        actions.add_row(name, f"{count:,}" if count else "never enabled" if found.complete else "not seen so far")
     out.print(actions)
     if left_out:
         switches = ", ".join(f"{name} off" for name in left_out)
         out.print(f"the specification's own states: {switches} (set it in the file to search with it)", soft_wrap=True)
-    if not found.complete:
-        warn(out, "incomplete: memory is full (raise --memory). There are more states, which may break more.")
     out.print(NOTE, style="dim", soft_wrap=True)
 
 

@@ -50,7 +50,7 @@ def print_advice(
     """
     out = out or console()
     out.print(advice.words.headline, style="bold", soft_wrap=True, markup=False)
-    flips = [*advice.words.flips, *filter(is_flip, advice.search.told())]
+    flips = [*advice.words.flips, *([] if advice.is_asked else filter(is_flip, advice.search.told()))]
     said = summary(advice.designs, advice.target, advice.doubt, flips)
     out.print(f"{said.measure} {said.risk}: {said.standing}", soft_wrap=True, markup=False)
     facts = Table.grid(padding=(0, 2))
@@ -58,6 +58,8 @@ def print_advice(
         if about not in _IN_TABLE:
             facts.add_row(escape(about), escape(fact))
     out.print(facts)
+    for sentence in advice.asked_for if not details else ():
+        out.print(f"- {sentence}", soft_wrap=True, markup=False)
     if details:
         for sentence in advice.words.sentences:
             out.print(f"- {sentence}", soft_wrap=True, markup=False)

@@ -282,3 +282,16 @@ def test_a_scenario_of_a_file_that_has_none_is_refused(quorisk, written):
     file = written("mine.toml", ALONE)
     said = f'error: {file}: run.scenario = "x": there is no key run.scenario; the file has no [scenarios]\n'
     assert quorisk("estimate", str(file), "--scenario", "x") == (2, "", said)
+
+
+def test_what_is_asked_of_a_figure_stands_on_the_first_screen_and_in_the_comment(quorisk, written, tmp_path):
+    text = (
+        'protocol = "bookkeeper"\nmodel = { bookies = 3, clients = 1, write_quorum = 2, entries = 1, inflight = 1 }\n'
+    )
+    text += "rates.bookie_is_lost = 0.01\nrun.target = 0.5\ngrid.ack_quorum = [1, 2]\n"
+    given = "recommend", str(written("mine.toml", text)), "--markdown", str(tmp_path / "comment.md")
+    for asked in (["--break-even", "rates.bookie_is_lost"], []):
+        code, out, _ = quorisk(*given, *asked)
+        assert code == 0
+        for found in (out, (tmp_path / "comment.md").read_text()):
+            assert ('Switched off: "bookie is lost".' in found) == bool(asked)

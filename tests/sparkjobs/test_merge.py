@@ -112,8 +112,8 @@ def test_engines_may_differ(no_figures, leave, quorisk, tmp_path):
         ([PART, "--set=run.first_run=40"], r"point [0-9a-f]{12}: runs 40 to 99 are both in a and in b"),
         ([PART], r"point [0-9a-f]{12}: runs 0 to 99 are both in a and in b"),
         ([PART, "--set=run.first_run=150"], r"point [0-9a-f]{12}: runs 100 to 149 are missing between two rows"),
-        ([PART, REST, "--set=run.seed=6"], r"b: seed is 5 in a and 6 here"),
-        ([PART, "--set=rates.broker_crash=2.0", "--set=run.seed=6"], r"b: seed is 5 in a and 6 here"),
+        ([PART, REST, "--set=run.seed=6"], r"b: run.seed is 5 in a and 6 here"),
+        ([PART, "--set=rates.broker_crash=2.0", "--set=run.seed=6"], r"b: run.seed is 5 in a and 6 here"),
         ([PART, REST, "--set=run.confidence=0.9"], r"b: run.confidence is 0.95 in a and 0.9 here"),
         ([PART, "--set=rates.broker_crash=2 / s"], r'b: run.time_unit is none in a and "s" here'),
     ],
@@ -160,7 +160,7 @@ def test_points_of_several_versions_of_a_model_are_refused(leave, quorisk):
     other = leave("b", PART, "--set=rates.broker_crash=2.0")
     older = [row | {"model_version": 0} for row in schema.read_rows(other / folder.RESULTS).to_pylist()]
     write(pa.Table.from_pylist(older, schema=schema.SCHEMA), other / folder.RESULTS)
-    assert quorisk("merge", "a", "b", "--out", "c") == (2, "", "error: b: model_version is 2 in a and 0 here\n")
+    assert quorisk("merge", "a", "b", "--out", "c") == (2, "", "error: b: model version is 2 in a and 0 here\n")
 
 
 def test_folders_without_results_or_that_have_some_already_are_refused(no_figures, leave, quorisk, tmp_path):
