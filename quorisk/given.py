@@ -15,7 +15,7 @@ from quorisk.kernels.errors import ConfigError
 Source = Experiment | str | Path | Mapping[str, Any]
 """An experiment: one that `load_experiment` returned, a file, or a dictionary of the tables that a file would have."""
 Overrides = Mapping[str, Any] | Sequence[str]
-"""Values by dotted key, `{"run.runs": 1000}`, or as `--set` takes them, `["run.runs=1000"]`."""
+"""Values by dotted key, `{"run.runs": 1000}`, or as `--set` takes them, `["run.runs=1000"]`; one may be alone."""
 
 
 def load_experiment(source: Source, overrides: Overrides = ()) -> Experiment:

@@ -197,3 +197,7 @@ def test_what_takes_long_to_load_waits_until_it_is_needed(module):
     assert not {"scipy.stats", "scipy.optimize", "scipy.integrate", "matplotlib", "jax", "pyspark"} & {
         *done.stdout.split()
     }
+
+
+def test_a_single_override_is_no_list_of_letters(file):
+    assert q.load_experiment(file, "run.runs=7").run.runs == 7
