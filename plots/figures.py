@@ -34,9 +34,7 @@ class Wish(NamedTuple):
 
 
 def figures(
-    frame: pd.DataFrame,
-    wish: Wish | None = None,
-    losses_by_faults: pd.DataFrame | None = None,
+    frame: pd.DataFrame, wish: Wish | None = None, losses_by_faults: pd.DataFrame | None = None
 ) -> Iterator[tuple[str, Figure]]:
     """Yields names that are safe as file names, and figures, of a sweep's frames (`decision.frames.SweepTables`).
 

@@ -103,13 +103,11 @@ def check_can_hold(out: Path, experiment: Experiment, resume: bool) -> None:
     if different:
         fewer = " (runs can be added, but not removed)" if different.startswith("run.runs ") else ""
         raise ConfigError(
-            f" {out}: holds results of another experiment: {different}{fewer}; choose another folder",
-            "out",
+            f" {out}: holds results of another experiment: {different}{fewer}; choose another folder", "out"
         )
     if not resume:
         raise ConfigError(
-            f" {out}: holds results of this experiment; `resume` keeps them and runs what is missing",
-            "out",
+            f" {out}: holds results of this experiment; `resume` keeps them and runs what is missing", "out"
         )
 
 

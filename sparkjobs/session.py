@@ -35,11 +35,7 @@ _OUR_ERROR = "ResultError: "
 
 @contextmanager
 def spark(
-    master: str | None,
-    settings: Mapping[str, str],
-    log: Path,
-    ending: Executor | None = None,
-    name: str = "quorisk",
+    master: str | None, settings: Mapping[str, str], log: Path, ending: Executor | None = None, name: str = "quorisk"
 ) -> Iterator[SparkContext]:
     """Yields Spark, configured as `settings.configuration` says; its messages go to `log`.
 

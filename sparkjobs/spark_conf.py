@@ -37,10 +37,7 @@ LOCAL_SETTINGS = {
     # run code, so they lie in a folder that is this user's alone.
     "spark.python.unix.domain.socket.enabled": "true",
 }
-CLUSTER_SETTINGS = {
-    "spark.executor.extraJavaOptions": _JAVA_OPTIONS,
-    "spark.speculation": "true",
-}
+CLUSTER_SETTINGS = {"spark.executor.extraJavaOptions": _JAVA_OPTIONS, "spark.speculation": "true"}
 SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """Environment variable of processes that `spark-submit` started: the port of its Java, which runs already."""
 

@@ -99,10 +99,7 @@ class GrownHead(NamedTuple):
 
 
 def grown_head(
-    experiment: Experiment,
-    memory_bytes: int = MEMORY,
-    solving: rare.Solving | None = None,
-    certain: float = GROW_UNTIL,
+    experiment: Experiment, memory_bytes: int = MEMORY, solving: rare.Solving | None = None, certain: float = GROW_UNTIL
 ) -> GrownHead | None:
     """Returns the head of an experiment's one point, grown until F/L is at most `certain` or memory ends; None if no
     head can be solved. `solving` is called as by `rare.solve_head`.

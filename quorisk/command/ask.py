@@ -94,11 +94,7 @@ def explore_verb(
     with bars.search_line() as progress:
         found, took_s = explore.explore(experiment, memory_bytes, progress, max_depth)
     told = explore.as_json(experiment, found, took_s)
-    reply(
-        as_json,
-        told,
-        lambda: show.print_search(found, took_s, explore.history_switches(experiment), show.console()),
-    )
+    reply(as_json, told, lambda: show.print_search(found, took_s, explore.history_switches(experiment), show.console()))
 
 
 @app.command("exact")

@@ -104,11 +104,7 @@ def plot_verb(
         repeated("--format", metavar="KIND", help="svg, png or pdf; may be given several times (default: all)"),
     ],
     only: Annotated[
-        list[str],
-        repeated(
-            metavar="FIGURE",
-            help="frontier, budget, loss or heat_map; may be given several times",
-        ),
+        list[str], repeated(metavar="FIGURE", help="frontier, budget, loss or heat_map; may be given several times")
     ],
     out: Annotated[
         Path | None, typer.Option(help="folder for the figures (default: figures/ beside the results)")

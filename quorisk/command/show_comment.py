@@ -16,11 +16,7 @@ from quorisk.say import choose, text
 
 
 def write_comment(
-    path: Path,
-    after: Judged,
-    sentences: Sequence[str],
-    before: Judged | None = None,
-    confidence: float = 0.95,
+    path: Path, after: Judged, sentences: Sequence[str], before: Judged | None = None, confidence: float = 0.95
 ) -> None:
     """Writes the comment to `path`, and the picture beside it, under the same name with the ending .svg."""
     said = comment(after, sentences, before, confidence)
