@@ -53,7 +53,7 @@ class Advice(NamedTuple):
 
     @property
     def asked_for(self) -> list[str]:
-        """What was found of figures that the user named, in sentences."""
+        """Results of the search for figures that the user named, in sentences."""
         return self.search.told() if self.is_asked else []
 
     @property
