@@ -12,10 +12,10 @@ def incidents_verb(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="an incident (default: list all)")] = None,
     as_json: Json = False,
 ) -> None:
-    """Tell how data was lost in the field, and how the model loses it too.
+    """Tell how data was lost in the field.
 
-    Without NAME, lists the incidents. With it, tells what happened, the steps of a counterexample, what prevents it,
-    and which file to start from. docs/incidents.md has them all, with probabilities and diagrams.
+    Without NAME, lists the incidents. With it, tells what happened, how the model loses data in the same way, what
+    prevents it, and which file to start from. docs/incidents.md has them all, with probabilities and diagrams.
 
     Example: quorisk incidents kafka_last_replica_standing
     """
