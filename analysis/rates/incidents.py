@@ -175,7 +175,7 @@ def _merged(incidents: Sequence[IncidentLine], oddities: Oddities) -> list[Incid
     merged: list[IncidentLine] = []
     for each in sorted(incidents, key=lambda each: (each.node, each.start_s)):
         last = merged[-1] if merged else None
-        if last and last.node == each.node and each.start_s < max(last.end_s, last.start_s + 1e-9):
+        if last and last.node == each.node and (each.start_s < last.end_s or each.start_s == last.start_s):
             note(oddities, OVERLAPPING, 1, f"{each.node}, {datetime.fromtimestamp(each.start_s, UTC):%Y-%m-%d %H:%M}")
             whole = last._replace(end_s=max(last.end_s, each.end_s), is_over=last.is_over and each.is_over)
             merged[-1] = whole._replace(data_lost=last.data_lost or each.data_lost)

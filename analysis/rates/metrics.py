@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.ndimage import median_filter
 
 from quorisk.analysis.rates import prometheus, rolls
 from quorisk.analysis.rates.observed import DAY_S, Observed, series
@@ -19,13 +20,14 @@ from quorisk.kernels.protocols import evidence
 from quorisk.kernels.protocols.evidence import EventKind
 
 NO_SWITCH = Oddity("samples of a switch that are neither 0 nor 1, as of an average", "left out")
-GAPS = Oddity("gaps in series, longer than a sample and a half", "not counted as time in which nothing happened")
-IN_GAP = Oddity("stops and ends of spells that a gap hides", "counted when the gap ends")
+GAPS = Oddity("gaps in series, longer than 1.5 times the steps around them", "their time is not counted")
+IN_GAP = Oddity("stops and ends of spells that a gap hides", "not counted, as the gap's time is not")
 RESETS = Oddity("counters that started again from 0", "counted from there")
 NO_TIME = Oddity("events outside the time watched", "ignored")
 NEEDS = Oddity("series of a metric that needs another one beside it", "ignored")
 TOO_MANY = Oddity("more time-outs than messages", "ignored")
-_GAP = 1.5
+_GAP, _AROUND = 1.5, 11
+"""Least length of a gap, in medians of the steps around it, and the number of these. Joined files may differ."""
 _NEAR = 2
 """Samples around a node's stop in which a gauge may be above 0 because of it."""
 _MS = 1e-3
@@ -88,17 +90,17 @@ def _begun_and_ended(
     metric: Metric, each_of: Iterable[Spells], oddities: Oddities, part: float = 1.0
 ) -> Iterator[Observed]:
     """Spells that begin, in the time in which all is well, and spells that end, in a part of the time of spells. One
-    that is not over adds its time alone."""
+    that is not over adds its time alone. Gaps are left out: both their time, and what happened in them."""
     columns: dict[str, list[tuple[np.ndarray, ...]]] = {"begin": [], "end": []}
     for samples, is_well, counts, number in each_of:
         step = np.diff(samples.times)
-        seen = step <= _GAP * np.median(step)
+        seen = step <= _GAP * median_filter(step, _AROUND, mode="mirror")
         changes = (is_well[1:] != is_well[:-1]) & counts
         note(oddities, GAPS, int((~seen).sum()), str(samples))
         note(oddities, IN_GAP, int((changes & ~seen).sum()), str(samples))
         for way, before, many in (("begin", is_well[:-1], number), ("end", ~is_well[:-1], part)):
             lasted = np.where(before & seen & counts, step * many, 0.0)
-            columns[way].append((_days(samples), changes & before, lasted))
+            columns[way].append((_days(samples), changes & seen & before, lasted))
     for kind, way in zip(metric.kinds, metric.ways, strict=True):
         if columns[way]:
             yield Observed(kind, series(*map(np.concatenate, zip(*columns[way], strict=True))), metric.name)

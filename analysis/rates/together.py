@@ -6,13 +6,11 @@ disks within a day. What struck alone is what [cluster] calls node_loss; events 
 Modeling Common-Cause Failures in Probabilistic Risk Assessment", NUREG/CR-5485 (1998), sections 5.2 and 5.3.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from quorisk.analysis.rates.observed import DAY_S, Observed, day_of, series
 from quorisk.kernels.protocols import evidence
@@ -33,21 +31,24 @@ class Loss(NamedTuple):
 
 
 def losses_by_event(losses: Sequence[Loss]) -> list[list[Loss]]:
-    """Returns the losses grouped by the event that took them, each group in order of time."""
+    """Returns the losses grouped by the event that took them, each group in order of time.
+
+    An event takes a node once. The loss of a node's replacement is another event.
+    """
     ordered = sorted(losses, key=lambda each: each.start_s)
     latest: dict[tuple[str, str], int] = {}
-    pairs = []
+    events = [{loss.node: i} for i, loss in enumerate(ordered)]  # the event of each loss: its losses by their nodes
     for i, loss in enumerate(ordered):
         for tie, within_s in _ties(loss):
-            if tie in latest and loss.start_s - ordered[latest[tie]].start_s <= within_s:
-                pairs.append((latest[tie], i))
+            before = latest.get(tie, i)
+            is_near = loss.start_s - ordered[before].start_s <= within_s
+            if is_near and events[before] is not events[i] and events[before].keys().isdisjoint(events[i]):
+                fewer, more = sorted((events[before], events[i]), key=len)
+                more.update(fewer)
+                for j in fewer.values():
+                    events[j] = more
             latest[tie] = i
-    rows, columns = np.array(pairs, int).reshape(-1, 2).T
-    graph = coo_array((np.ones(len(rows)), (rows, columns)), shape=(len(ordered), len(ordered)))
-    found: dict[int, list[Loss]] = defaultdict(list)
-    for loss, label in zip(ordered, connected_components(graph, directed=False)[1].tolist(), strict=True):
-        found[label].append(loss)
-    return list(found.values())
+    return [[ordered[i] for i in sorted(event.values())] for event in {id(each): each for each in events}.values()]
 
 
 def _ties(loss: Loss) -> Iterator[tuple[tuple[str, str], float]]:
@@ -96,6 +97,8 @@ def single_losses(losses: Sequence[Loss]) -> list[Loss]:
 
 
 def _by_chance(losses: Sequence[Loss], watched_s: float) -> float:
-    """Expected pairs that would count as one event if each loss came at a random time of its own while watched."""
-    of = Counter((tie, within_s) for each in losses for tie, within_s in _ties(each))
-    return sum(number * (number - 1) * within_s for (_, within_s), number in of.items()) / watched_s
+    """Expected pairs of nodes that would count as one event if each loss came at a random time while watched."""
+    shared = [(tie, within_s, each.node) for each in losses for tie, within_s in _ties(each)]
+    pairs_s = sum(number**2 * within_s for (_, within_s), number in Counter(each[:2] for each in shared).items())
+    of_one_node_s = sum(number**2 * within_s for (_, within_s, _), number in Counter(shared).items())
+    return (pairs_s - of_one_node_s) / watched_s

@@ -4,7 +4,9 @@ Counting all groups together tells how well their average is known, which is nex
 among them: models of drives differ by more than any one of them is uncertain. So groups' rates are taken to be
 lognormal around a middle, with a spread (the standard deviation of their logarithms), and events to be Poisson. Middle
 and spread are integrated over a grid, with a flat prior for the logarithm of the middle, and a half-normal one of scale
-PRIOR_SPREAD for the spread: models that differ by a factor of e are nothing unusual.
+PRIOR_SPREAD for the spread: models that differ by a factor of e are nothing unusual. If no group has an event, a flat
+prior has no proper posterior: the lower the middle, the better it explains the data. The prior of the middle is then
+Jeffreys' for a Poisson rate, as for one group (`known.Gamma`).
 
 Source: A. Gelman et al., "Bayesian Data Analysis", 3rd edition (2013), chapter 5. That intervals hold is shown by
 tests/validation/rates_coverage.py; see docs/rates.md.
@@ -78,6 +80,7 @@ class Pooled:
             log_middles, spreads = _grid(low, high, least, most)
             log_weights = np.log(spreads) - (spreads / PRIOR_SPREAD) ** 2 / 2  # the grid is in the spread's logarithm
             log_weights += sum(_log_likelihood(k, t, log_middles, spreads) for k, t in counts)
+            log_weights += 0.0 if any(k for k, _ in counts) else log_middles / 2  # Jeffreys' prior: rate^(-1/2) d rate
             weights = np.exp(log_weights - log_weights.max())
             kept = weights > _LEAST_WEIGHT
             self._weights = weights[kept] / weights[kept].sum()

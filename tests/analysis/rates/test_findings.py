@@ -59,6 +59,13 @@ def test_another_model_is_known_less_well_than_any_fleet():
     assert alone[0].known == Gamma(5, 281_692 * DAY_S)
 
 
+def test_no_failure_of_any_model_bounds_another_model_no_lower_than_all_drives():
+    fleet = Fleet(tuple(drives(f"M{n}", 0, 3650 * n) for n in (1, 2, 3)), 60, {})
+    [another], [every] = (findings([], fleet, of, TOLD_BY, DEFAULTS) for of in ("any", "fleet"))
+    assert every.known == Gamma(0, 21_900 * DAY_S)
+    assert every.known.quantile(0.95) < another.known.quantile(0.95) < 3 * every.known.quantile(0.95)
+
+
 def test_a_model_that_there_is_not_is_refused():
     with pytest.raises(ConfigError, match=r"^of M9: any, fleet, or one of the models M1, M2, M3$"):
         findings([], FLEET, "M9", TOLD_BY, DEFAULTS)

@@ -41,6 +41,25 @@ def test_nodes_that_are_lost_and_that_stop_are_counted_in_the_time_of_all_nodes(
     assert oddities == {}
 
 
+def test_a_line_that_is_repeated_is_one_loss_also_if_it_has_dates_alone(tmp_path):
+    """Such a line lasts no time, so that none of its like begins before it is over."""
+    line = "node,b1,2025-02-01,2025-02-01,true"
+    oddities: Oddities = {}
+    lists = [tmp_path / "one.csv", tmp_path / "two.csv"]
+    for path, number in zip(lists, (1, 2), strict=True):
+        path.write_text("\n".join(("kind,node,start,end,data_lost", *[line] * number)))
+    found = {each.kind: each.events for each in incidents.counts_of_lists(lists, YEAR, oddities)}
+    assert found[evidence.NODE_LOSSES] == 1
+    assert {odd: seen.times for odd, seen in oddities.items()} == {incidents.OVERLAPPING: 2}
+
+
+def test_a_node_that_is_lost_as_soon_as_it_is_replaced_is_two_losses(tmp_path):
+    lines = ("node,b1,2025-02-01,2025-02-02,true", "node,b1,2025-02-02,2025-02-03,true")
+    found, oddities = read(tmp_path, *lines)
+    assert found[evidence.NODE_LOSSES] == (2, 10 * YEAR_S)
+    assert oddities == {}
+
+
 def test_a_list_without_incidents_says_that_none_happened(tmp_path):
     found, _ = read(tmp_path)
     assert found == {evidence.NODE_LOSSES: (0, 10 * YEAR_S), evidence.NODE_STOPS: (0, 10 * YEAR_S)}

@@ -118,7 +118,7 @@ def test_a_query_without_a_name_is_that_of_its_file(read):
     ("pairs", "odd", "stops"),
     [
         ([(0, 1), (60, 1), (120, 1), (600, 1), (660, 1)], metrics.GAPS, (0, 3 * STEP)),
-        ([(0, 1), (60, 1), (120, 1), (600, 0), (660, 0)], metrics.IN_GAP, (1, 2 * STEP)),
+        ([(0, 1), (60, 1), (120, 1), (600, 0), (660, 0)], metrics.IN_GAP, (0, 2 * STEP)),
         ([(0, 1), (120, 1), (60, 1), (180, 0)], prometheus.JUMPS, (1, 3 * STEP)),
         ([(0, 1), (60, "NaN"), (60, 1), (120, 0)], prometheus.NOT_A_NUMBER, (1, 2 * STEP)),
     ],

@@ -34,6 +34,11 @@ def names(losses):
         ([loss("a", 0, "", "x", False), loss("b", 86_400, "", "x", False), loss("c", 9, "", "y")], ["ab", "c"]),
         ([loss("a", 0, "r1"), loss("b", 30, "r2"), loss("c", 3000, "r1"), loss("d", 3001, "r2")], ["abcd"]),
         ([loss("a", 0), loss("b", 0), loss("b", 10**6)], ["ab", "b"]),
+        ([loss("a", 0), loss("a", 59)], ["a", "a"]),
+        ([loss("a", 0, "r1"), loss("a", 3599, "r1")], ["a", "a"]),
+        ([loss("a", 0, "", "x"), loss("a", 9 * 3600, "", "x"), loss("b", 10 * 3600, "", "x")], ["a", "ab"]),
+        ([loss("a", 0), loss("b", 1), loss("a", 40), loss("b", 41)], ["ab", "ab"]),
+        ([loss("a", 0, "r1"), loss("b", 1, "r2"), loss("c", 90, "r2"), loss("d", 95, "r1")], ["abcd"]),
         ([], []),
     ],
 )
@@ -70,6 +75,20 @@ def test_nodes_lost_together_are_events_and_no_losses_of_single_nodes(tmp_path):
     assert counts[evidence.LOST_IN_BATCH] == (2, 2)
 
 
+@pytest.mark.parametrize("again", ["01:00:50", "01:30", "10:00"])
+def test_a_node_that_is_replaced_and_lost_again_is_two_losses_of_single_nodes(tmp_path, again):
+    found = read(
+        tmp_path,
+        "node,b1,2025-02-01T01:00,2025-02-01T01:00:40,true,r1,x",
+        f"node,b1,2025-02-01T{again},2025-02-01T12:00,true,r1,x",
+        "node,b7,2025-05-01T10:00,2025-05-01T12:00,true,r2,x",
+    )
+    counts = {kind: (each.events, each.exposure) for kind, each in found.items()}
+    assert counts[evidence.NODE_LOSSES] == (3, 20 * YEAR_S)
+    assert counts[evidence.SHARE_TOGETHER] == (0, 3)
+    assert not counts.keys() & {evidence.RACK_LOSSES, evidence.BATCH_LOSSES}
+
+
 def test_where_racks_are_not_known_those_of_a_rack_are_a_batch(tmp_path):
     lines = [f"node,{name},2025-02-01T10:00:00,,true,r1," for name in "abc"]
     found = read(tmp_path, *lines, watched=YEAR._replace(racks=0))
@@ -96,6 +115,11 @@ def test_a_share_that_was_made_is_found(beta):
     share = next(iter(together.joint_losses(losses, 50, 0, 1e9, "")))
     error = max(2 * np.sqrt(beta * (1 - beta) / 400), 0.01)
     assert share.events / share.exposure == pytest.approx(beta, abs=4 * error)
+
+
+def test_losses_of_one_node_are_no_pairs_by_chance():
+    losses = [loss(name, 1000 * at) for at, name in enumerate("aaabb")]
+    assert together._by_chance(losses, 6000) == pytest.approx(2 * 3 * 2 * 60 / 6000)
 
 
 def test_how_many_pairs_chance_makes_is_told():
