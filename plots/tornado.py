@@ -33,7 +33,7 @@ def tornado_figure(frame: pd.DataFrame, about: str = "") -> Figure | None:
 
 
 def tornado(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
-    """Draws how many times as many losses there are with each figure at its low end (hatched) and at its high end."""
+    """Draws about how many times as many losses there are with each figure at its low end (hatched) and high end."""
     axes, shown = given_or_current(ax), _shown(frame)
     y = np.arange(len(shown))
     for index, (end, hatch, group) in enumerate((("at_low", "////", FALLING), ("at_high", "", RISING))):
@@ -68,13 +68,13 @@ def _labels(shown: pd.DataFrame) -> list[str]:
 
 def _caption(frame: pd.DataFrame, shown: pd.DataFrame, about: str) -> str:
     stated = shown["stated"]
-    ends = "at the ends of 90 % of what is known of it" if stated.all() else "half and twice as high"
+    ends = "at the ends of 90 % of what is known of it" if stated.all() else "halved and doubled"
     if stated.any() and not stated.all():
         ends = f"at the ends of 90 % of what is known of it, or {ends} where the file gives a value alone"
     more = len(frame) - len(shown)
     left_out = f" Not shown: {more:,} that change next to nothing." if more else ""
     return (
-        f"{about} Bars: how many times as many losses there are with one figure {ends}, and all others as they are; "
-        "hatched: at its low end. On the right is the elasticity: twice the figure makes losses 2 to that power times "
-        f"as many, as long as it stays the same.{left_out}"
+        f"{about} Bars: about how many times as many losses there would be with one figure {ends}, and all others as "
+        "they are; hatched: at its low end. They are extrapolated by the elasticity, which is on the right: by it, "
+        f"twice the figure would make losses 2 to that power times as many.{left_out}"
     ).strip()

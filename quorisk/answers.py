@@ -116,8 +116,8 @@ class Depends(NamedTuple):
     """Elasticities, such as `result.found.elasticities["rates.bookie_is_lost"]`, and more."""
 
     def frame(self) -> "pd.DataFrame":
-        """Returns one row for each rate, probability and lifetime: `key`, `value`, `elasticity`, `low`, `high`, and how
-        many times as many losses there are `at_low` and `at_high`, the ends of its 90 % interval."""
+        """Returns one row for each rate, probability and lifetime: `key`, `value`, `elasticity`, `low`, `high`, and by
+        its elasticity how many times as many losses there are `at_low` and `at_high`, the ends of its 90 % interval."""
         return frame_of(sensing.rows(self.found, self.experiment))
 
     def as_json(self) -> dict[str, Any]:

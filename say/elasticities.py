@@ -1,4 +1,4 @@
-"""Elasticities in words: losses grow with the square of one rate; twice another halves them."""
+"""Elasticities in words: losses grow with the square of one rate; twice another would about halve them."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -7,27 +7,27 @@ from typing import Any
 from quorisk.say import numbers
 
 SMALL = 0.05
-"""Elasticity below which a rate is not worth a sentence: doubled, it changes losses by less than 4 %."""
+"""Elasticity below which a rate is not worth a sentence: by it, twice the rate would change losses by less than 4 %."""
 _NOTHING = 1e-4
 """The greatest relative change of losses that is called none."""
 _NEAR = 0.1
 _MOST = 6
 """The most sentences on single rates."""
 _POWERS = {1: "in proportion to", 2: "with the square of", 3: "with the cube of", 4: "with the fourth power of"}
-_PARTS = {1: "halves", 2: "leaves a quarter of", 3: "leaves an eighth of"}
+_PARTS = {1: "about halve", 2: "leave about a quarter of", 3: "leave about an eighth of"}
 
 
 def elasticity_sentence(key: str, elasticity: float) -> str:
-    """Returns the meaning of an elasticity, as a sentence."""
+    """Returns the meaning of an elasticity, as a sentence: it holds near the value, and is extrapolated to twice it."""
     nearest = round(abs(elasticity))
     is_near = abs(abs(elasticity) - nearest) <= _NEAR
     if elasticity >= 1.0 - _NEAR:
         power = _POWERS.get(nearest) if is_near else None
-        return f"Losses grow {power or f'with the power {abs(elasticity):.2g} of'} {key}."
+        return f"Losses grow {power or f'with the power {abs(elasticity):.2g} of'} {key} near its value."
     if elasticity > 0:
-        return f"Twice {key} adds {_percent(2**elasticity - 1)} to the losses."
+        return f"By its elasticity, twice {key} would add about {_percent(2**elasticity - 1)} to the losses."
     part = _PARTS.get(nearest) if is_near and nearest else None
-    return f"Twice {key} {part or f'takes {_percent(1 - 2**elasticity)} off'} the losses."
+    return f"By its elasticity, twice {key} would {part or f'take about {_percent(1 - 2**elasticity)} off'} the losses."
 
 
 def elasticity_sentences(elasticities: Mapping[str, float | None]) -> list[str]:
@@ -38,8 +38,8 @@ def elasticity_sentences(elasticities: Mapping[str, float | None]) -> list[str]:
     said = [elasticity_sentence(key, known[key]) for key in told]
     if others := ranked[len(told) :]:
         most = 2 ** abs(known[others[0]]) - 1
-        change = f"changes them by more than {_percent(_above(most))}" if most > _NOTHING else "changes them"
-        said.append(f"No {'other' if told else 'rate'} {change} when it is twice as high.")
+        part = f" by more than about {_percent(_above(most))}" if most > _NOTHING else ""
+        said.append(f"By its elasticity, no {'other' if told else 'rate'} would change them{part} if doubled.")
     return said
 
 

@@ -73,11 +73,9 @@ def plan_summary(table: pa.Table, experiment: Experiment) -> Table:
     """Returns the costliest points of a plan, the first MOST_LINES."""
     from quorisk.say import text
 
-    by_point = table.group_by("point").aggregate(
-        [("num_runs", "sum"), ("expected_s", "sum"), ("task", "count_distinct")]
-    )
-    rows = by_point.sort_by([("expected_s_sum", "descending")]).slice(0, MOST_LINES).to_pylist()
-    more = by_point.num_rows - len(rows)
+    points = table.group_by("point").aggregate([("num_runs", "sum"), ("expected_s", "sum"), ("task", "count_distinct")])
+    rows = points.sort_by([("expected_s_sum", "descending")]).slice(0, MOST_LINES).to_pylist()
+    more = points.num_rows - len(rows)
     shown = Table(caption=f"{more} cheaper points in {PLAN}" if more else None)
     for heading in (*(text.name(key) for key in experiment.varied), "runs", "tasks", "core seconds"):
         shown.add_column(heading, justify="right", overflow="fold")

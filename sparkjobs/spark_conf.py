@@ -85,13 +85,11 @@ def is_loopback(host: str) -> bool:
 
 def _check_java() -> None:
     home = os.environ.get("JAVA_HOME")
-    java = Path(home, "bin", "java") if home else shutil.which("java")
+    java = Path(home, "bin", "java") if home else shutil.which("java") or "java"
     needs = f"Spark needs Java {OLDEST_JAVA} or newer"
     try:
         # JAVA_TOOL_OPTIONS makes Java print a line before its own, so all of stderr is searched.
-        said = subprocess.run(
-            [java or "java", "-version"], capture_output=True, text=True, check=True, timeout=60
-        ).stderr
+        said = subprocess.run([java, "-version"], capture_output=True, text=True, check=True, timeout=60).stderr
     except (OSError, subprocess.SubprocessError):
         where = f"JAVA_HOME is {home}" if home else "there is no java on PATH"
         raise ConfigError(f"{needs}; {where}. `make setup` installs it.") from None

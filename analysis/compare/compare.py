@@ -215,17 +215,16 @@ def compare(
     counted = common_random_numbers.count_pairs(
         experiment, points, pairs, range(run.first_run, run.first_run + runs), threads, progress
     )
-    compared = [compare_pairs(of_event, run.confidence) for of_event in counted.by_event]
-    baseline, *others = labels = [variant.label for variant in plan.variants]
-    seen = compared[0]
-    named = [(label, baseline, found) for label, found in zip(others, seen, strict=True)]
-    alone, compared[0] = separately.compare_separately(experiment, _seen(plan, counted), named, threads, solving)
-    broke = any(each.p_variant or each.p_baseline for each in seen)
+    by_event = zip(events, counted.by_event, strict=True)
+    compared = {event: compare_pairs(of_event, run.confidence) for event, of_event in by_event}
+    variants = {variant.label: variant.point for variant in plan.variants}
+    baseline, *others = variants
+    cut_off = dict(zip(variants, counted.cut_off, strict=True))
     all_losing = data_loss_invariants(model)
-    for i in map(events.index, all_losing):  # an invariant that every loss breaks has the probability of data loss
-        if len(all_losing) == 1 or (broke and compared[i] == seen):
-            compared[i] = compared[0]
-    by_variant = zip(others, zip(*compared, strict=True), strict=True)
+    seen = {event: compared[event] for event in (DATA_LOSS, *all_losing)}
+    alone, separate = separately.compare_separately(experiment, variants, cut_off, seen, threads, solving)
+    compared |= separate
+    by_variant = zip(others, zip(*compared.values(), strict=True), strict=True)
     return Result(
         protocol=experiment.protocol,
         model_version=model.version,
@@ -235,12 +234,12 @@ def compare(
         confidence=run.confidence,
         method=METHOD,
         variants={variant.label: variant.point_id for variant in plan.variants},
-        cut_off=dict(zip(labels, counted.cut_off, strict=True)),
+        cut_off=cut_off,
         pairs=[VariantPair(label, baseline, dict(zip(events, found, strict=True))) for label, found in by_variant],
         data_loss_invariants=all_losing,
         assumptions=_assumptions(plan) + ([rare.ASSUMPTION] if alone else []),
         alone=alone,
-        small_cases=_small_cases(plan, dict(zip(others, compared[0], strict=True))),
+        small_cases=_small_cases(plan, dict(zip(others, compared[DATA_LOSS], strict=True))),
     )
 
 
@@ -253,16 +252,6 @@ def _small_cases(plan: ComparisonPlan, data_loss: dict[str, PairedComparison]) -
     return losing_cases(
         plan.experiment.model, {label: dict(off[label]) for label in off if not data_loss[label].p_variant}
     )
-
-
-def _seen(plan: ComparisonPlan, counted: common_random_numbers.PairedRuns) -> dict[str, separately.VariantCounts]:
-    """Counts of losses by variant, from the pairs' tables of any data loss."""
-    tables = [table for table, *_ in counted.by_event[0]]
-    losses = [tables[0].both + tables[0].only_baseline, *(table.both + table.only_variant for table in tables)]
-    return {
-        each.label: separately.VariantCounts(each.point, lost, cut_off)
-        for each, lost, cut_off in zip(plan.variants, losses, counted.cut_off, strict=True)
-    }
 
 
 def _shared_parameters(plan: ComparisonPlan) -> dict[str, Any]:

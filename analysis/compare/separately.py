@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from quorisk.analysis.compare import common_random_numbers
 from quorisk.analysis.estimate import method, rare
-from quorisk.analysis.estimate.estimate import Risk, method_of, risk_of
+from quorisk.analysis.estimate.estimate import Risk, data_loss_invariants, method_of, risk_of
 from quorisk.analysis.estimate.method import KnownHead, Rare, Where
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.experiment.keys import DATA_LOSS
@@ -23,64 +23,74 @@ from quorisk.kernels.engines.points import Point, pack
 from quorisk.kernels.states.exits import from_exits
 
 
-class VariantCounts(NamedTuple):
-    """Counts from the runs of a variant."""
-
-    point: Point
-    losses: int
-    hidden: int
-    """Number of runs that may hide a loss."""
-
-
 class Alone(NamedTuple):
     """A variant's probability of data loss, whatever the others are."""
 
     risk: Risk
+    invariants: dict[str, Risk]
+    """The risk of each invariant whose breach is data loss."""
     method: str
     """Method, as in `Estimate`."""
     head: str = ""
     """The digest of the head from whose exits runs started; empty if there was none."""
 
+    def of(self, event: str) -> Risk:
+        """Returns the risk of DATA_LOSS, or of one of these invariants."""
+        return self.risk if event == DATA_LOSS else self.invariants[event]
+
 
 def compare_separately(
     experiment: Experiment,
-    variants: Mapping[str, VariantCounts],
-    pairs: Sequence[tuple[str, str, PairedComparison]],
+    variants: Mapping[str, Point],
+    hidden: Mapping[str, int],
+    seen: Mapping[str, Sequence[PairedComparison]],
     threads: int,
     solving: rare.Solving | None = None,
-) -> tuple[dict[str, Alone], list[PairedComparison]]:
-    """Returns P(data loss) of every variant, by label, and the comparisons of the pairs that follow from these. If no
-    variant is too rare for paired runs, the former is empty, and the comparisons stay as they were.
+) -> tuple[dict[str, Alone], dict[str, list[PairedComparison]]]:
+    """Returns P(data loss) of every variant, by label, and the comparisons that follow, by event. Both are empty if no
+    variant is too rare for paired runs.
 
-    The intervals are wide enough for the differences and ratios of all pairs to hold together. `solving` is called as
-    by `estimate.estimate`.
+    The first variant is the baseline. `hidden` counts each one's runs that may hide a loss. `seen` has the comparisons
+    of all others with the baseline, of DATA_LOSS and of each invariant whose breach is that. The intervals are wide
+    enough for the differences and ratios of all pairs to hold together. `solving` is called as by `estimate.estimate`.
     """
-    run = experiment.run
-    confidence = simultaneous(simultaneous(run.confidence, len(pairs)), 2)
+    run, (baseline, *others) = experiment.run, variants
+    confidence = simultaneous(simultaneous(run.confidence, len(others)), 2)
     given = experiment._replace(run=run._replace(confidence=confidence))
+    losses = {label: {event: _losses(found)[i] for event, found in seen.items()} for i, label in enumerate(variants)}
     alone: dict[str, Alone] = {}
     known: dict[str, KnownHead] = {}
-    for label, seen in variants.items():
-        is_rare = method.pilot_runs(seen.point, run) and method.is_rare(run, seen.losses, seen.hidden)
-        if is_rare and (answer := _rare(given, seen.point, threads, solving)):
+    for label, point in variants.items():
+        is_rare = method.pilot_runs(point, run) and method.is_rare(run, losses[label][DATA_LOSS], hidden[label])
+        if is_rare and (answer := _rare(given, point, threads, solving)):
             digest = rare.digest(*answer.known) if answer.known.exits else ""
             known[digest] = answer.known
             alone[label] = _alone(given, answer, digest)
     if not alone:
-        return {}, [found for *_, found in pairs]
-    alone = {label: alone.get(label) or _counted(seen, run.runs, confidence) for label, seen in variants.items()}
-    ends = {label: (each.risk.p, each.risk.low, each.risk.high) for label, each in alone.items()}
-    answers = []
-    for variant, baseline, found in pairs:
-        head = alone[variant].head
-        if head and head == alone[baseline].head:
-            points = [variants[variant].point, variants[baseline].point]
-            tail, part = _tail(given, points, known[head], threads)
-            answers.append(compare_beyond_head(found, ends[baseline], tail, part))
-        else:
-            answers.append(apart(found, ends[variant], ends[baseline]))
-    adjusted = holm([answer.p_value for answer in answers])
-    return alone, [answer._replace(p_adjusted=p) for answer, p in zip(answers, adjusted, strict=True)]
+        return {}, {}
+    counted = {label: _counted(losses[label], run.runs, hidden[label], confidence) for label in variants}
+    alone = counted | alone
+    head = alone[baseline].head
+    shared = [label for label in others if alone[label].head == head != ""]
+    tails = {label: _tails(given, [variants[label], variants[baseline]], known[head], threads) for label in shared}
+    compared = {}
+    for event, of_event in seen.items():
+        ends = {label: alone[label].of(event)[1:4] for label in variants}
+        answers = [
+            compare_beyond_head(found, ends[baseline], *tails[label][event])
+            if label in tails
+            else apart(found, ends[label], ends[baseline])
+            for label, found in zip(others, of_event, strict=True)
+        ]
+        adjusted = holm([answer.p_value for answer in answers])
+        compared[event] = [answer._replace(p_adjusted=p) for answer, p in zip(answers, adjusted, strict=True)]
+    return alone, compared
+
+
+def _losses(seen: Sequence[PairedComparison]) -> list[int]:
+    """Runs in which an event happened, the baseline's first."""
+    tables = [each.table for each in seen]
+    return [tables[0].both + tables[0].only_baseline, *(each.both + each.only_variant for each in tables)]
 
 
 def _rare(experiment: Experiment, point: Point, threads: int, solving: rare.Solving | None) -> Rare | None:
@@ -90,26 +100,32 @@ def _rare(experiment: Experiment, point: Point, threads: int, solving: rare.Solv
 
 
 def _alone(experiment: Experiment, found: Rare, digest: str) -> Alone:
-    part = rare.parts_by_invariant(experiment.model, *found.known)[DATA_LOSS]
-    return Alone(risk_of(DATA_LOSS, found.tail, experiment.run, part), method_of(found, experiment.run), digest)
+    parts = rare.parts_by_invariant(experiment.model, *found.known)
+    events = (DATA_LOSS, *data_loss_invariants(experiment.model))
+    risks = {event: risk_of(event, found.tail, experiment.run, parts[event]) for event in events}
+    return Alone(risks.pop(DATA_LOSS), risks, method_of(found, experiment.run), digest)
 
 
-def _counted(seen: VariantCounts, runs: int, confidence: float) -> Alone:
-    estimator = Estimator(confidence)
-    low, high = estimator.interval(seen.losses, runs, seen.hidden)
-    return Alone(Risk(seen.losses, seen.losses / runs, low, high, estimator.far_apart(low, high)), estimator.method)
+def _counted(losses: Mapping[str, int], runs: int, hidden: int, confidence: float) -> Alone:
+    estimator, risks = Estimator(confidence), {}
+    for event, lost in losses.items():
+        low, high = estimator.interval(lost, runs, hidden)
+        risks[event] = Risk(lost, lost / runs, low, high, estimator.far_apart(low, high))
+    return Alone(risks.pop(DATA_LOSS), risks, estimator.method)
 
 
-def _tail(
+def _tails(
     experiment: Experiment, points: list[Point], known: KnownHead, threads: int
-) -> tuple[PairedComparison, tuple[float, float]]:
-    """Compares a pair that shares a head by runs from its exits; also returns `part` of `compare_beyond_head`."""
+) -> dict[str, tuple[PairedComparison, tuple[float, float]]]:
+    """Returns `tail` and `part` of `compare_beyond_head` by event: the pair shares a head; runs start at its exits."""
     assert known.exits
-    part, run = rare.parts_by_invariant(experiment.model, *known)[DATA_LOSS], experiment.run
-    first_run = method.TAIL + run.first_run
-    starts = from_exits(pack(experiment.model, points), known.exits)
+    model, run, first_run = experiment.model, experiment.run, method.TAIL + experiment.run.first_run
+    starts = from_exits(pack(model, points), known.exits)
     counted = common_random_numbers.count_pairs(
         experiment, starts, [(0, 1)], range(first_run, first_run + run.runs), threads
     )
-    [tail] = compare_pairs(counted.by_event[0], run.confidence)
-    return tail, (part.leaves, part.slack)
+    parts = rare.parts_by_invariant(model, *known).items()  # any data loss first, as in `counted`
+    return {
+        event: (compare_pairs(tables, run.confidence)[0], (part.leaves, part.slack))
+        for (event, part), tables in zip(parts, counted.by_event, strict=True)
+    }

@@ -218,9 +218,9 @@ def doubt_sentences(found: Doubt, chosen: str, unit: str, is_named: bool = True)
             f"{numbers.share(round(mine.shares[most], 2))} of that doubt comes from {most}."
         )
     part = found.choice.get(chosen, 0.0)
-    others = [name or "none" for name in found.choice if name != chosen]
+    other = next((name for name in found.choice if name != chosen), None)
     if chosen and len(found.allowed) > 1:
-        instead = f", and {others[0]} in {of_draws(found.choice.get(others[0], 0.0))}" if others else ""
+        instead = "" if other is None else f", and {other or 'none'} in {of_draws(found.choice[other])}"
         said.append(f"{it} is the choice in {of_draws(part)} of the draws from what is known of the rates{instead}.")
     return [*said, *([learned(found.learn)] if found.learn else [])]
 

@@ -334,15 +334,20 @@ def _runs_of(experiment: Experiment, point: GridPoint) -> tuple[bytes, ...]:
 
 
 def _alone(experiment: Experiment, point: GridPoint) -> Experiment:
-    """The experiment of one configuration, whose interval holds together with those of its design's other scenarios."""
-    level = confidence_of_each(experiment.run.confidence, len(experiment.scenarios))
+    """The experiment of one configuration, whose interval holds together with others (`_together`)."""
+    level = confidence_of_each(experiment.run.confidence, _together(experiment))
     return experiment._replace(points=(point,), run=experiment.run._replace(confidence=level))
+
+
+def _together(experiment: Experiment) -> int:
+    """Number of intervals that hold together: of all configurations with `run.simultaneous`, else of a design's."""
+    return len(experiment.points) if experiment.run.simultaneous else max(len(experiment.scenarios), 1)
 
 
 def _described(experiment: Experiment, found: Mapping[str, Mapping[str, Any]]) -> "pd.DataFrame":
     import pandas as pd
 
-    together = max(len(experiment.scenarios), 1)
+    together = _together(experiment)
     numbers = [{**found.get(point.point_id, REPLACED_ROW), "together": together} for point in experiment.points]
     return frames.described(pd.concat([frames.parameters(experiment), pd.DataFrame(numbers)], axis=1), experiment)
 

@@ -7,6 +7,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from quorisk.analysis.compare.compare import Result
+from quorisk.analysis.estimate.estimate import Risk
 from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.analysis.statistics.estimator import Estimator
 from quorisk.analysis.statistics.paired import PairedComparison
@@ -19,13 +20,12 @@ def print_comparison(result: Result, out: Console) -> None:
     data_loss = [pair.events[DATA_LOSS] for pair in result.pairs]
     for event in result.pairs[0].events:
         found = [pair.events[event] for pair in result.pairs]
-        broke = any(each.p_variant or each.p_baseline for each in found)
+        risks = [risk for label in result.variants if (risk := _risk(label, event, result))]
+        broke = any(risk.low for risk in risks) if risks else any(each.p_variant or each.p_baseline for each in found)
         same = event in result.data_loss_invariants and found == data_loss
         if event == DATA_LOSS or (broke and not same):
             out.print(_comparisons(event, result))
-    out.print(
-        f"{numbers.counted(result.runs, 'run')} of each variant, all with the same random numbers", soft_wrap=True
-    )
+    out.print(f"{numbers.counted(result.runs, 'run')} of each variant, with the same random numbers", soft_wrap=True)
     cut_off = ", ".join(f"{label} {count:,}" for label, count in result.cut_off.items() if count)
     if cut_off:
         warn(out, f"runs that were cut off and may hide a loss: {cut_off}. Intervals and p allow for them.")
@@ -78,29 +78,27 @@ def _is_between(each: PairedComparison, result: Result) -> bool:
 
 def _comparisons(event: str, result: Result) -> Table:
     """Returns the table of comparisons in one event; the baseline's row is above those of its variants."""
-    table = make_table("variant", "P", "difference", "ratio", "p")
-    counted = ", counted in these runs" if result.alone and event != DATA_LOSS else ""
+    table, baseline = make_table("variant", "P", "difference", "ratio", "p"), result.pairs[0].baseline
+    counted = ", counted in these runs" if result.alone and not _risk(baseline, event, result) else ""
     table.title, table.title_justify = f"{event}{counted}", "left"
-    baseline = result.pairs[0].baseline
     table.add_row(baseline, _probability(result.pairs[0].events[event].p_baseline, baseline, event, result), "baseline")
     for pair in result.pairs:
         each = pair.events[event]
-        ratio = _ratio(each, *(_never(label, event, result) for label in (pair.variant, pair.baseline)))
+        risks = (_risk(label, event, result) for label in (pair.variant, baseline))
+        ratio = _ratio(each, *(risk is not None and risk.high == 0.0 for risk in risks))
         table.add_row(pair.variant, _probability(each.p_variant, pair.variant, event, result), *_cells(each, ratio))
     return table
 
 
-def _never(label: str, event: str, result: Result) -> bool:
-    """Whether it is proved that data are never lost, and so none in this way."""
-    losing = event == DATA_LOSS or event in result.data_loss_invariants
-    return losing and label in result.alone and result.alone[label].risk.high == 0.0
+def _risk(label: str, event: str, result: Result) -> Risk | None:
+    """The risk of a variant that was estimated alone; None if all that is known are the counted runs."""
+    is_loss = event in (DATA_LOSS, *result.data_loss_invariants)
+    return result.alone[label].of(event) if result.alone and is_loss else None
 
 
 def _probability(p: float, label: str, event: str, result: Result) -> str:
-    if _never(label, event, result):
-        return "0"
-    if event == DATA_LOSS and label in result.alone:
-        return probability_text(result.alone[label].risk)
+    if risk := _risk(label, event, result):
+        return probability_text(risk) if risk.high else "0"
     high = Estimator(result.confidence).interval(0, result.runs, result.cut_off[label])[1]
     return numbers.plain(p) if p else numbers.bound(high, numbers.plain)
 

@@ -74,7 +74,7 @@ def _table(
 ) -> None:
     ranked = sorted(of, key=lambda key: -abs(of[key] or 0.0))
     shown = ranked[:_MOST_ROWS]
-    table = show.make_table("of", "value", "elasticity", "twice as high")
+    table = show.make_table("of", "value", "elasticity", "about, if doubled")
     for key in shown:
         value, interval = of[key], intervals.get(key)
         said = "not known" if value is None else _signed(value)

@@ -59,10 +59,23 @@ def test_a_design(ask):
     assert found["elasticities"].keys() == found["values"].keys() == found["intervals"].keys()
     assert found["likeliest_path"]["steps"][-1]["words"].endswith("is lost for good")
     out = ask(PAIR)
-    assert "Losses grow with the square of rates.bookie_is_lost." in out
-    assert "Losses grow with the square of run.lifetime." in out
+    assert "Losses grow with the square of rates.bookie_is_lost near its value." in out
+    assert "Losses grow with the square of run.lifetime near its value." in out
     assert "A run that loses data meets: lost bookie 2 times." in out
     assert "1 % / year" in out
+
+
+def test_what_doubling_would_do_is_an_extrapolation_by_the_elasticity(ask):
+    """Even where elasticities are exact: losses of a rate that saturates grow less than its power law has it."""
+    likely = ("--set", "rates.bookie_is_lost=1 / 7 days")
+    found = json.loads(ask(PAIR, *likely, "--json"))
+    by_elasticity = 2 ** found["elasticities"]["rates.bookie_is_lost"]
+    twice = json.loads(ask(PAIR, "--set", "rates.bookie_is_lost=2 / 7 days", "--json"))["p"] / found["p"]
+    assert found["method"].startswith("exact")
+    assert twice < 0.95 * by_elasticity
+    out = ask(PAIR, *likely)
+    assert "about, if doubled" in out
+    assert f"By its elasticity, twice rates.bookie_is_lost would add about {100 * (by_elasticity - 1):.2g}%" in out
 
 
 def test_a_year(ask):
@@ -125,12 +138,13 @@ def test_without_a_loss_there_is_nothing_to_depend_on(ask):
 @pytest.mark.parametrize(
     ("key", "elasticity", "said"),
     [
-        ("rates.x", 2.02, "Losses grow with the square of rates.x."),
-        ("rates.x", 1.4, "Losses grow with the power 1.4 of rates.x."),
-        ("rates.x", -1.0, "Twice rates.x halves the losses."),
-        ("rates.x", -0.2, "Twice rates.x takes 13% off the losses."),
-        ("rates.x", 0.2, "Twice rates.x adds 15% to the losses."),
-        ("run.lifetime", 1.0, "Losses grow in proportion to run.lifetime."),
+        ("rates.x", 2.02, "Losses grow with the square of rates.x near its value."),
+        ("rates.x", 1.4, "Losses grow with the power 1.4 of rates.x near its value."),
+        ("rates.x", -1.0, "By its elasticity, twice rates.x would about halve the losses."),
+        ("rates.x", -2.0, "By its elasticity, twice rates.x would leave about a quarter of the losses."),
+        ("rates.x", -0.2, "By its elasticity, twice rates.x would take about 13% off the losses."),
+        ("rates.x", 0.2, "By its elasticity, twice rates.x would add about 15% to the losses."),
+        ("run.lifetime", 1.0, "Losses grow in proportion to run.lifetime near its value."),
     ],
 )
 def test_elasticities_in_words(key, elasticity, said):
@@ -140,7 +154,9 @@ def test_elasticities_in_words(key, elasticity, said):
 def test_what_matters_least_is_said_in_one_sentence():
     said = elasticities.elasticity_sentences({"rates.a": 3.0, "rates.b": 0.01, "rates.c": -0.02})
     assert said == [
-        "Losses grow with the cube of rates.a.",
-        "No other changes them by more than 2% when it is twice as high.",
+        "Losses grow with the cube of rates.a near its value.",
+        "By its elasticity, no other would change them by more than about 2% if doubled.",
     ]
-    assert elasticities.elasticity_sentences({"rates.a": 0.0}) == ["No rate changes them when it is twice as high."]
+    assert elasticities.elasticity_sentences({"rates.a": 0.0}) == [
+        "By its elasticity, no rate would change them if doubled."
+    ]

@@ -34,8 +34,9 @@ def test_the_caption_says_how_far_figures_go_and_what_is_left_out():
         pd.DataFrame([row("rates.a", 1.0), row("rates.b", 1.0, stated=False), row("c", 0.0)]), "Of x."
     )
     caption = caption_of(figure)
-    assert caption.startswith("Of x. Bars:")
-    assert "or half and twice as high where the file gives a value alone" in caption
+    assert caption.startswith("Of x. Bars: about how many times as many losses there would be with one figure at")
+    assert "They are extrapolated by the elasticity" in caption
+    assert "or halved and doubled where the file gives a value alone" in caption
     assert "Not shown: 1 that change next to nothing." in caption
     assert save(figure, "png")
 

@@ -95,18 +95,16 @@ variables = spec_state
 """The spec's variables."""
 
 
-def _fields(
-    then: SpecState, cid: int, fresh: list[describe.Message], handled: list[describe.Message]
-) -> dict[str, str]:
+def _fields(then: SpecState, cid: int, sent: list[describe.Message], handled: list[describe.Message]) -> dict[str, str]:
     """Returns the fields that the words of any action may name."""
     fields = {
         "client": client_name(cid),
         "ensemble": ensemble_names(then.meta_fragments[-1].ensemble),
         "new_fragment": fragment_names(then.clients[cid].fragments[-1:]),
         "end": f"at e{then.meta_last_entry}" if then.meta_last_entry else "as empty",
-        "to": ", ".join(bookie_name(b) for b in sorted(m.bookie for m in fresh)),
+        "to": ", ".join(bookie_name(b) for b in sorted(m.bookie for m in sent)),
     }
-    for message in (*handled, *fresh):
+    for message in (*handled, *sent):
         fields |= {"entry": f"e{message.entry.id}", "bookie": bookie_name(message.bookie), "answer": label_of(message)}
     return fields
 

@@ -203,13 +203,11 @@ def alter_messages(state: layout.State) -> dict[int, spec.AlterRequest | spec.Al
     return found
 
 
-def _pending(
-    state: layout.State, b: int, alters: dict[int, spec.AlterRequest | spec.AlterResponse]
-) -> spec.PendingAlter:
+def _pending(state: layout.State, b: int, sent: dict[int, spec.AlterRequest | spec.AlterResponse]) -> spec.PendingAlter:
     if not state.pending >> b & 1:
         return spec.PendingAlter(0, None)
     epoch = row(state.local.partition_epochs, b)
-    message = alters[epoch]
+    message = sent[epoch]
     return spec.PendingAlter(epoch + 1, message if isinstance(message, spec.AlterRequest) else message.request)
 
 

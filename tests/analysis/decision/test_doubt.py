@@ -64,6 +64,14 @@ def test_a_choice_that_a_rate_decides_is_as_sure_as_the_rate():
     assert without_target[1].startswith("copies 2 is the choice in 85% of the draws")
 
 
+def test_the_draws_in_which_no_design_meets_the_targets_are_told():
+    sure = doubt([design(0, 1e-3, 2), design(1, 1e-3, 3)], 2e-3, known(1.0, 1.0), {"0": 0, "1": 1})
+    assert sure is not None
+    assert (set(sure.choice), round(sure.choice[""], 2)) == ({"copies 2", ""}, 0.15)
+    said = doubt_sentences(sure, "copies 2", "losses a year")
+    assert "It is the choice in 85% of the draws from what is known of the rates, and none in 15%." in said
+
+
 @pytest.mark.parametrize(
     ("a_year", "per", "said"),
     [

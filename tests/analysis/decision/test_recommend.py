@@ -18,6 +18,7 @@ from quorisk.analysis.estimate.method import ENOUGH_LOSSES, FEW_RUNS
 from quorisk.analysis.exact.exact import exact
 from quorisk.analysis.experiment import config, units
 from quorisk.analysis.statistics import sequential
+from quorisk.analysis.statistics.estimator import Estimator
 from quorisk.analysis.statistics.sequential import METHOD
 from quorisk.analysis.statistics.yearly import confidence_of_each
 from quorisk.kernels.engines import registry
@@ -124,6 +125,31 @@ def test_chains_that_are_too_large_are_estimated_by_runs(load, expected):
     assert weigher.num_estimated == 4
     for design in ranked_designs(rows):
         assert design.worst["low"] < expected[int(design.settings[-1])] < design.worst["high"]
+
+
+@pytest.mark.parametrize("is_simultaneous", [False, True])
+def test_intervals_hold_together_as_run_simultaneous_says(is_simultaneous):
+    sizes = {"bookies": 3, "clients": 1, "write_quorum": 2, "ack_quorum": 2, "entries": 1, "inflight": 1}
+    document = {
+        **{"protocol": "bookkeeper", "model": sizes, "rates": {"bookie_is_lost": 0.05}, "faults": {"max_lost": 2}},
+        "grid": {"ack_quorum": [1, 2], "faults.message_loss": [0.05, 0.1]},
+        "run": {"runs": 20_000, "lifetime": 30.0, "method": "count", "simultaneous": is_simultaneous},
+    }
+    experiment, together = config.build_experiment(document, "x.toml"), 4 if is_simultaneous else 1
+    rows = Weigher(1 << 10, 1).frame(experiment)
+    assert set(rows["together"]) == {together}
+    assert len(rows[rows["losses"] > 0]) == 4
+    for row in rows.to_dict("records"):  # as those of a sweep (`results.frame`)
+        ends = Estimator(0.95, together, False).interval(int(row["losses"]), int(row["runs"]), int(row["hidden"]))
+        assert (row["low"], row["high"]) == pytest.approx(ends)
+    said = " ".join(advise(experiment, Weigher(1 << 10, 1)).words.sentences)
+    assert ("With run.simultaneous = true, all hold together" in said) != is_simultaneous
+    assert ("With 95% confidence, all 4 intervals hold together" in said) == is_simultaneous
+
+
+def test_with_run_simultaneous_intervals_of_scenarios_hold_together_for_all_designs(load):
+    rows = Weigher(1 << 10, 1).frame(load(1000.0, "run.simultaneous=true", "run.method=count"))
+    assert (len(rows), set(rows["together"])) == (4, {4})
 
 
 def test_where_a_design_is_counted_anyway_few_runs_answer_for_its_other_scenarios(load):
