@@ -160,7 +160,7 @@ def test_zero_is_proved_where_no_state_breaks_it():
 @pytest.mark.parametrize(
     ("asked", "memory", "says"),
     [
-        ({"model": {"bookies": 4, "entries": 2}}, 8 << 20, r"memory: with .* states so far .* `quorisk estimate`"),
+        ({"model": {"bookies": 4, "entries": 2}}, 8 << 20, r"memory: .* states so far fill .* `quorisk estimate`"),
         ({}, 1 << 20, r"memory: the initial state and its successors need \d+\.\d MiB; give it more memory"),
         ({"run": {"horizon": 5.0}}, MEMORY, r"run\.horizon = 5: .* by time 5"),
         ({"run": {"lifetime": 5.0, "at_any_time": True}}, MEMORY, r"run\.at_any_time = true: false, because"),
