@@ -276,7 +276,7 @@ def test_outages_of_racks_and_of_the_cluster_stop_writes_for_as_long_as_they_las
 
 
 def test_an_answer_says_what_empty_disks_of_brokers_would_add():
-    """Of an outage of 30 brokers, one or more of which loses its disk with probability 1 - 0.9925^30."""
+    """Outages of 30 brokers: one or more loses its disk with probability 1 - 0.9925^30."""
     experiment = config.load(ROOT / "configs" / "kafka_cluster.toml", ["flush_every_message=true"])
     said = answer(experiment.clusters[0], EFFORT).assumptions
     [about] = [each for each in said if "empty one under its old id" in each]
