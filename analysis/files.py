@@ -51,12 +51,14 @@ def write_whole(path: Path, content: bytes, argument: str) -> None:
         part.write_bytes(content)
 
 
-def check(path: Path, argument: str) -> None:
-    """Raises what `write_whole` would: for output of work that takes long."""
+def require_writable(path: Path, argument: str) -> None:
+    """Raises what `write_whole` would, before the work that the output is of. Devices are left to it."""
+    there = Path(os.path.realpath(path))
     try:
-        with TemporaryFile(dir=path.parent):
-            if path.exists():
-                path.open("ab").close()
+        if there.is_dir() or there.is_file():
+            there.open("ab").close()
+        if there.is_file() or not there.exists():
+            TemporaryFile(dir=there.parent).close()
     except OSError as error:
         raise _unwritable(path, error, argument) from None
 

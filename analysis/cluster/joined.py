@@ -118,9 +118,7 @@ def with_placements(frame: "pd.DataFrame", experiment: Experiment) -> "pd.DataFr
     if is_alone or "any_loss" not in frame or PLACEMENT in experiment.varied:
         return frame
     design_of, found = {point.point_id: point.design for point in experiment.points}, worst_clusters(experiment)
-    there = {
-        (key, name): other for key, each in found.items() for name in PLACEMENTS if (other := _placed_as(each, name))
-    }
+    there = {(key, name): to for key, each in found.items() for name in PLACEMENTS if (to := _placed_as(each, name))}
     told = for_each(there, p_any_of, quick_effort(experiment, PLACED_PRECISION))
     of = [design_of[point_id] for point_id in frame["point_id"]]
     columns = {

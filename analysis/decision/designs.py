@@ -132,9 +132,7 @@ class Design(NamedTuple):
             said.append(f"While one rack is down, {numbers.share(min(part, 1.0))} of the data takes no writes.")
         if part := worst.get("pauses_with_rack", 0.0):
             part_said = numbers.share(min(part, 1.0))
-            said.append(
-                f"When a rack goes down, writes of {part_said} of the data wait until other nodes take the places."
-            )
+            said.append(f"When a rack goes down, writes of {part_said} of the data wait until others take the places.")
         return said
 
     @property

@@ -78,7 +78,7 @@ def recommend_verb(
 
     memory_bytes = explore.parse_memory(memory)
     if markdown:
-        files.check(markdown, "markdown")
+        files.require_writable(markdown, "markdown")
     with bars.status_with_designs() as (tell, known):
         weigher = Weigher(memory_bytes, threads or num_cores(), tell, known=known)
         usual: dict[str, tuple[list[str] | None, float]] = {

@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _exit(f"error: {_of_option(error, given)}", error.exit_code)
     except OSError as error:  # such as a full disk under stdout
         _let_go(sys.stdout)
-        _exit(f"error: {error.filename or 'stdout'}: {error.strerror or error}", FAILED)
+        _exit(f"error: {error}", FAILED)
     except MemoryError:
         _exit("error: out of memory", FAILED)
     except (KeyboardInterrupt, Abort):  # the latter at a question
@@ -80,10 +80,10 @@ def _said(error: QuoriskError) -> str:
 
 
 def _of_option(error: TyperException, given: Sequence[str]) -> str:
-    """Returns an error's line; of an option's value, with that value."""
+    """Returns an error's line; of the value of an option that is given once, with that value."""
     line = error.format_message().replace("Value error, ", "").replace("Input should be", "should be")
     named = re.match(r"Invalid value for '(--[\w-]+)': ", line)
-    if named and named[1] in given[:-1]:
+    if named and given[:-1].count(named[1]) == 1:
         return f"{named[1]} {given[given.index(named[1]) + 1]}: {line[named.end() :]}"
     return line
 

@@ -35,6 +35,7 @@ def test_a_run_that_fails_ends_with_1_and_one_line(quorisk, file, monkeypatch):
         (["explore", "FILE", "--memory", "1KiB"], "--memory: the initial state and its successors need"),
         (["explore", "FILE", "--memory", "1024TiB"], "--memory 1024TiB: this machine does not have"),
         (["explore", "FILE", "--set", "grid.keys=[1, 2]"], "FILE: grid.model.keys: 2 grid points, but one is needed"),
+        (["estimate", "FILE", "--threads", "4", "--threads", "0"], "Invalid value for '--threads': should be"),
         (["bench", "--engine", "abacus"], "--engine abacus: 'abacus' is not one of"),
         (["run", "FILE", "--out", "x", "--budget-s", "nan"], "--budget-s nan: should be greater"),
         (["run", "FILE"], "Missing option '--out'"),
@@ -91,7 +92,7 @@ def test_output_that_finds_no_room_ends_with_1_and_one_line(file, arguments):
     command = [sys.executable, "-c", program, *(str(file) if each == "FILE" else each for each in arguments)]
     with open("/dev/full", "w") as full:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
-    assert (done.returncode, done.stderr) == (1, "error: stdout: No space left on device\n")
+    assert (done.returncode, done.stderr) == (1, "error: [Errno 28] No space left on device\n")
 
 
 def ended(file, redirected):
