@@ -101,17 +101,6 @@ def advance(model: Model, mesh: Mesh) -> Any:
     return _on_each(mesh, partial(_advance, model), donate_argnums=0, compiler_options=options)
 
 
-@cache
-def shrunk(mesh: Mesh, num_lanes: int) -> Any:
-    """`shrunk(batch)`: that many lanes on each device, all its running ones among them."""
-
-    def keep(batch: Batch) -> Batch:
-        order = jnp.argsort(batch.lanes.outcome != RUNNING)[:num_lanes]
-        return batch._replace(lanes=jax.tree.map(lambda column: column[order], batch.lanes))
-
-    return _on_each(mesh, keep)
-
-
 def _on_each(mesh: Mesh, work: Callable[..., Batch], **options: Any) -> Any:
     """`work(batch, ...)` compiled for every device, with its part of the batch and all of the other arguments."""
     own, whole = PartitionSpec(mesh.axis_names), PartitionSpec()

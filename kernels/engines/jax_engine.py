@@ -3,7 +3,6 @@
 The host fills a queue with jobs and checks a few times a second while the devices work it off, each an equal share.
 """
 
-import math
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -15,7 +14,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from quorisk.kernels import packing
 from quorisk.kernels.engines import numba_engine
-from quorisk.kernels.engines.jax_batch import MAX_JOBS, MAX_RECORDS, Batch, Queue, advance, batch_bytes, fresh, shrunk
+from quorisk.kernels.engines.jax_batch import MAX_JOBS, MAX_RECORDS, Batch, Queue, advance, batch_bytes, fresh
 from quorisk.kernels.engines.jax_step import Table, state_types
 from quorisk.kernels.engines.job import RECORD, Job
 from quorisk.kernels.engines.points import ALWAYS, Points
@@ -29,14 +28,10 @@ from quorisk.kernels.progress import Progress
 
 NAME = "jax"
 _CPU_LANES, _GPU_LANES, _FEWEST_LANES = 1 << 12, 1 << 18, 1 << 8  # docs/gpus.md has what more and fewer cost
-_NARROWING = 1 << 4
-"""Factor by which a batch has fewer lanes once hardly any of its runs are left."""
 _BATCH_COPIES = 8
 """Memory that a program takes, in copies of its batch."""
 _LOOK_S = 0.1, 0.4
 """Seconds between two looks at the devices."""
-_PATIENCE_S = 5.0
-"""Seconds for which a batch is nearly empty before a program for fewer lanes is compiled, which takes longer."""
 
 # JAX would take three quarters of a GPU's memory, but the tasks of a sweep share the GPU
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
@@ -154,7 +149,7 @@ def _work_off(model: Model, queue: Queue, num_runs: int, progress: Progress | No
     lanes = min(num_lanes(model, device) for device in mesh.devices)
     queue = jax.device_put(queue, NamedSharding(mesh, PartitionSpec()))
     batch = fresh(model, mesh, lanes)(num_runs)
-    ended, rounds, scarce_since = 0, 1, math.inf
+    ended, rounds = 0, 1
     while ended < num_runs:
         start = time.perf_counter()
         batch = advance(model, mesh)(batch, queue, rounds)
@@ -166,8 +161,4 @@ def _work_off(model: Model, queue: Queue, num_runs: int, progress: Progress | No
         if progress:
             progress(now_ended - ended)
         ended = now_ended
-        fewer = lanes // _NARROWING
-        scarce_since = min(scarce_since, now) if not queued and running.max() <= fewer else math.inf
-        if now - scarce_since > _PATIENCE_S and fewer >= _FEWEST_LANES:
-            batch, lanes, scarce_since = shrunk(mesh, fewer)(batch), fewer, math.inf
     return batch

@@ -46,7 +46,7 @@ class Engine(Protocol):
 
 
 def engine_of(name: str) -> Engine:
-    """The engine of a name; `auto` is lanes, as no GPU has been measured to be faster.
+    """The engine of a name; `auto` is lanes, as GPUs are faster for small protocols only (docs/gpus.md).
 
     Raises EngineError for jax if this machine has a GPU, or JAX for CUDA, and yet JAX cannot use a GPU: to be run on
     the CPU then would be a surprise; and if JAX cannot start on the platform that JAX_PLATFORMS asks for.

@@ -8,7 +8,6 @@ import pytest
 from quorisk.analysis import protocol_check
 from quorisk.kernels import declared
 from quorisk.kernels.engines.rerun import Rerun, rerun
-from quorisk.kernels.errors import ModelError
 from quorisk.kernels.protocols import registry
 
 
@@ -32,11 +31,7 @@ def test_runs_that_are_cut_off_are_repeated_so_far_and_count_as_possible_losses(
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("name", sorted(registry.own()))
-def test_protocols_of_our_own_pass(name, request):
-    """Raft's servers are put in the order of hashes, and of servers with equal ones either order is kept. The check
-    takes such states, which go on alike, for different ones: a known fault of the check, which the issue describes."""
-    if name == "raft":
-        request.applymarker(pytest.mark.xfail(raises=ModelError, strict=True, reason="servers with equal hashes"))
+def test_protocols_of_our_own_pass(name):
     assert [each.name for each in protocol_check.check_protocol(name)][-1] == "margin"
 
 

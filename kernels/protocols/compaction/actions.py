@@ -121,10 +121,7 @@ def compactor_phase_two_persist_cusror_enabled(state, params):
 @action(compactor_phase_two_persist_cusror_enabled)
 def compactor_phase_two_persist_cusror(state, params, instance, lost):
     """The compactor stores ledger and horizon in its cursor."""
-    state = state._replace(
-        cursor_horizon=state.compaction_horizon,
-        cursor_context=state.compacted_topic_context,
-    )
+    state = state._replace(cursor_horizon=state.compaction_horizon, cursor_context=state.compacted_topic_context)
     return with_compactor(state, params.persist_cursor_before_delete != 0, IN_PHASE_TWO_DELETE_LEDGER)
 
 

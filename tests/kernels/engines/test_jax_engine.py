@@ -140,26 +140,6 @@ def test_results_do_not_depend_on_the_size_of_batches_and_rounds(advance, monkey
     assert (by_jax(JOBS[::-1]) == by_numba(JOBS[::-1])).all()
 
 
-@pytest.mark.exhaustive
-def test_a_few_long_runs_are_left_to_ever_smaller_batches(monkeypatch):
-    """Of 600 runs, 60 crash on and on."""
-    long = point_of(TOPIC, rates={"broker_crash": 50.0}, max_crashes=31, messages=8, compactions=7)
-    jobs = [Job(0, 0, 540), Job(1, 0, 60)]
-    monkeypatch.setattr(jax_engine, "_PATIENCE_S", -1.0)
-    monkeypatch.setattr(jax_engine, "_FEWEST_LANES", 16)
-    narrowed: list[int] = []
-
-    def shrunk(mesh, lanes):
-        narrowed.append(lanes)
-        return jax_batch.shrunk(mesh, lanes)
-
-    monkeypatch.setattr(jax_engine, "shrunk", shrunk)
-    given = [CRASHES[0], long]
-    assert (by_jax(jobs, given=given) == by_numba(jobs, given=given)).all()
-    assert narrowed[0] == jax_engine.num_lanes(TOPIC, jax_engine.devices()[0]) // 16
-    assert len(narrowed) > 1
-
-
 def test_one_compiled_program_serves_every_queue(advance, caplog):
     by_jax(JOBS)
     assert advance(TOPIC, Mesh(np.array(jax_engine.devices()), ("devices",)))._cache_size() == 1
