@@ -100,11 +100,10 @@ def _by_jax(model: Model, point: Point) -> Iterator[Speed]:
     engine = engine_of("jax")
     from quorisk.kernels.engines import jax_engine
 
-    device, num_devices = jax_engine.devices()[0], len(jax_engine.devices())
+    device = jax_engine.device()
     threads = num_cores() if device.platform == "cpu" else 1
-    lanes = num_devices * jax_engine.num_lanes(model, device)
-    speed = _random_runs(engine, model, point, threads, _FEWEST_RUNS_PER_LANE * lanes)
-    yield speed._replace(device=f"{num_devices} x {device.device_kind}")
+    speed = _random_runs(engine, model, point, threads, _FEWEST_RUNS_PER_LANE * jax_engine.num_lanes())
+    yield speed._replace(device=device.device_kind)
 
 
 def _random_runs(engine: Engine, model: Model, point: Point, threads: int, fewest_runs: int) -> Speed:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from quorisk.analysis.decision import verdict
 from quorisk.analysis.decision.designs import Design, losses_in_words, measure_of
+from quorisk.analysis.decision.judging import MEETS, UNDECIDED
 from quorisk.say import numbers
 from quorisk.say.templates import templates
 
@@ -33,6 +34,15 @@ class Judged(NamedTuple):
         """Returns the short name of the design to choose; empty if there is none."""
         return verdict.chosen(list(self.designs), self.target)
 
+    def headline(self) -> str:
+        """Returns the choice in words or, where there is none, what the verdicts on all designs come to."""
+        if chosen := self.chosen():
+            return f"run {_plain(chosen)}"
+        verdicts = {design.verdict(self.target) for design in self.designs}
+        if MEETS in verdicts:
+            return "no design is recommended"
+        return f"{'it is undecided whether a' if UNDECIDED in verdicts else 'no'} design meets the targets"
+
 
 def comment(after: Judged, sentences: Sequence[str], before: Judged | None = None, confidence: float = 0.95) -> str:
     """Returns a comment in Markdown: a heading, a table of five designs at most, and the rest in a fold.
@@ -46,11 +56,14 @@ def comment(after: Judged, sentences: Sequence[str], before: Judged | None = Non
     old = {each.settings: each for each in before.designs} if before else {}
     shown = _shown(after, old)
     left_out = len(after.designs) - len(shown)
+    headline, was = after.headline(), before.headline() if before else ""
+    if was:
+        headline += ", as before" if was == headline else f" (before: {was.removeprefix('run ')})"
     said = (
         templates(_TEMPLATES)
         .get_template("comment.md.j2")
         .render(
-            headline=_headline(after, before),
+            headline=headline,
             measure=measure_of(after.designs[0]),
             rows=[[_plain(cell) for cell in _row(each, old.get(each.settings), after, before)] for each in shown],
             summary=f"Reasons, and {numbers.counted(left_out, 'more design')}" if left_out else "Reasons",
@@ -65,17 +78,6 @@ def change(before: Design, after: Design) -> str:
     """Returns the change of a design's losses: more, fewer, or no difference shown by the intervals."""
     (low, high), (old_low, old_high) = after.interval, before.interval
     return "fewer losses" if high < old_low else "more losses" if low > old_high else _SAME
-
-
-def _headline(after: Judged, before: Judged | None) -> str:
-    chosen = after.chosen()
-    said = f"run {_plain(chosen)}" if chosen else "no design meets the targets"
-    if before is None:
-        return said
-    was = before.chosen()
-    if was == chosen:
-        return f"{said}, as before"
-    return f"{said} (before: {_plain(was) if was else 'no design met the targets'})"
 
 
 def _shown(after: Judged, old: dict[str, Design]) -> list[Design]:

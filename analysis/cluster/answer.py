@@ -26,7 +26,7 @@ WIDE = 0.05
 """Relative width of an interval by strata above which years are drawn as well; the narrower interval then counts."""
 SELDOM = 1e-6
 """Incidents a year below which drawing years says nothing."""
-_CRASHES = "faults.max_clean_shutdowns"
+_CRASHES, _CRASH = "faults.max_clean_shutdowns", "rates.no_data_loss_unclean_shutdown"
 
 
 class Effort(NamedTuple):
@@ -83,8 +83,8 @@ def placed_designs(experiment: Experiment) -> tuple[Placed, ...]:
             raise ConfigError(f"{experiment.path}: {each.refused}")
         if each.thin is None:
             raise ConfigError(
-                f"{experiment.path}: model.ack_quorum = {each.ack_quorum}: below {each.cluster.write_quorum} copies, "
-                "entries that have not all of them yet may decide P(any loss). How many these are follows from "
+                f"{experiment.path}: entries are acknowledged with fewer than {each.cluster.write_quorum} copies, and "
+                "those that have not all of them yet may decide P(any loss). How many these are follows from "
                 "cluster.entries_per_second and cluster.retention, and from rates in seconds (a profile): give these"
             )
     return experiment.clusters
@@ -97,8 +97,9 @@ def _answers_alone(placed: Placed) -> bool:
 
 def _is_crash(placed: Placed, scenario: Scenario) -> bool:
     """Whether it is a scenario of crashing brokers, which no [cluster] counts, and ever happens."""
-    is_crash = scenario.incident and scenario.values.get(_CRASHES) and not scenario.values.get("faults.max_stalls")
-    return bool(is_crash and scenario.event(placed).per_year)
+    values = scenario.values
+    is_crash = values.get(_CRASHES) and values.get(_CRASH, 1.0) and not values.get("faults.max_stalls")
+    return bool(scenario.incident and is_crash and scenario.event(placed).per_year)
 
 
 def effort_of(experiment: Experiment, threads: int) -> Effort:
@@ -296,8 +297,8 @@ def _of_thin(thin: Sequence[Thin]) -> Iterator[str]:
     healing, lasting = (sum(each.number for each in thin if each.heals is heals) for heals in (True, False))
     if healing:
         yield (
-            f"At any time {plain(healing)} acknowledged entries do not have all of their copies yet, as the ack quorum "
-            "is below the write quorum: only an outage of the whole cluster can take them, as it takes their writer"
+            f"At any time {plain(healing)} acknowledged entries do not have all of their copies yet, as fewer "
+            "acknowledge: only an outage of the whole cluster can take them, as it takes their writer"
         )
     if lasting:
         yield (

@@ -205,11 +205,7 @@ def _with_rows(
     by_cause |= {name: YearFigure(*yearly.incidents([part]), method) for name, part in parts.items()}
     shares = {cause: Cause(each, each.value / often.value if often.value else 0.0) for cause, each in by_cause.items()}
     joined = losses._replace(
-        p_any=p_any,
-        p_any_in_ten_years=YearFigure(*in_ten, method),
-        incidents=often,
-        entries=entries,
-        by_cause=shares,
+        p_any=p_any, p_any_in_ten_years=YearFigure(*in_ten, method), incidents=often, entries=entries, by_cause=shares
     )
     assumed = f"Sizes of incidents are those of the cluster alone, without what {' and '.join(parts)} may lose at once"
     own_share = losses.incidents.value / often.value if often.value else 1.0

@@ -67,9 +67,9 @@ def solve_chain(
     lost, goes_on = chain.ends == LOST, chain.ends == UNFINISHED
     p_endless = _p_endless(chain, visits)
     return ChainAnswers(
-        data_loss=float(visits[lost].sum()),
+        data_loss=_p(visits[lost]),
         invariants={} if data_loss_alone else _invariants(chain, parts, model, visits),
-        outcomes={OUTCOMES[i]: float(visits[chain.ends == i].sum()) for i in ENDS} | {OUTCOMES[UNFINISHED]: p_endless},
+        outcomes={OUTCOMES[i]: _p(visits[chain.ends == i]) for i in ENDS} | {OUTCOMES[UNFINISHED]: p_endless},
         expected_steps=float((visits[goes_on] * p_step(chain)[goes_on]).sum()),
         expected_time=float((visits[goes_on] / chain.total_rate[goes_on]).sum()),
         p_by_steps=_by_steps(chain, lost, steps),
@@ -86,11 +86,14 @@ def _invariants(chain: Chain, parts: Components, model: Model, visits: np.ndarra
     ends_there = {invariant.name for invariant in model.invariants if invariant.data_loss}
     result = {}
     for name, where in breaks(chain, model).items():
-        if name in ends_there or not where.any():
-            result[name] = float(visits[where].sum())
-        else:
-            result[name] = float(absorption.visits(chain, parts, where)[where].sum())
+        until_there = name in ends_there or not where.any()
+        result[name] = _p((visits if until_there else absorption.visits(chain, parts, where))[where])
     return result
+
+
+def _p(parts: np.ndarray) -> float:
+    """P(any of these exclusive events), from the P of each: their sum, which rounding may bring above 1."""
+    return min(1.0, float(parts.sum()))
 
 
 def _p_endless(chain: Chain, visits: np.ndarray) -> float:
@@ -100,7 +103,7 @@ def _p_endless(chain: Chain, visits: np.ndarray) -> float:
         return 0.0
     source = np.repeat(np.arange(len(visits)), np.diff(chain.first))
     enters = endless[chain.target] & ~endless[source]
-    return float(chain.initial[endless].sum() + (visits[source[enters]] * chain.p[enters]).sum())
+    return _p(np.append(chain.initial[endless], visits[source[enters]] * chain.p[enters]))
 
 
 def _by_steps(chain: Chain, lost: np.ndarray, steps: Sequence[int]) -> dict[int, float]:
@@ -110,7 +113,7 @@ def _by_steps(chain: Chain, lost: np.ndarray, steps: Sequence[int]) -> dict[int,
         jumps += len(found)
         if rest <= TRUNCATION * sums.min():
             break
-    return dict(zip(steps, sums.tolist(), strict=True))
+    return dict(zip(steps, np.minimum(sums, 1.0).tolist(), strict=True))
 
 
 def _by_time(chain: Chain, lost: np.ndarray, times: Sequence[float]) -> dict[float, float]:
@@ -128,7 +131,7 @@ def _by_time(chain: Chain, lost: np.ndarray, times: Sequence[float]) -> dict[flo
                 f"model time {max(times):g} is too long to follow: {MOST_JUMPS:,} times the shortest mean time between "
                 f"steps, {1 / top:.3g}, are the most"
             )
-    return dict(zip(times, sums.tolist(), strict=True))
+    return dict(zip(times, np.minimum(sums, 1.0).tolist(), strict=True))
 
 
 def _blocks(chain: Chain, lost: np.ndarray, leave: np.ndarray, most: int) -> Iterator[tuple[np.ndarray, float]]:

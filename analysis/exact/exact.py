@@ -9,7 +9,7 @@ common.
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -108,7 +108,7 @@ def exact(
     model, grid_point = experiment.model, only_point(experiment)
     _check_bounds(steps, times)
     if export_to:
-        _writer(export_to)
+        check_name(export_to)
     start = time.perf_counter()
     chain = chain_of(experiment, memory_bytes, progress)
     if export_to:
@@ -195,21 +195,19 @@ def chain_of(experiment: Experiment, memory_bytes: int, progress: Progress | Non
 
 
 def export(chain: Chain, model: Model, path: Path, kind: Literal["dtmc", "ctmc"]) -> None:
-    """Writes a chain for other tools: UMB, or DRN if the file is named so. Raises ConfigError and RunError.
+    """Writes a chain for other tools, as UMB. Raises ConfigError and RunError.
 
     A dtmc counts steps; a ctmc has the rates at which states are left as well.
     """
-    write = _writer(path)
+    check_name(path)
     with files.whole(path, "export") as part:
-        write(chain, model, part, "discrete" if kind == "dtmc" else "stochastic")
+        umb.write_umb(chain, model, part, "discrete" if kind == "dtmc" else "stochastic")
 
 
-def _writer(path: Path) -> Callable[[Chain, Model, Path, umb.Time], None]:
-    """The function that writes a file of this name. Raises ConfigError."""
-    try:
-        return {".umb": umb.write_umb, ".drn": storm.write_drn}[path.suffix]
-    except KeyError:
-        raise ConfigError(f"{path}: a chain is written to a file that ends in .umb or .drn") from None
+def check_name(path: Path) -> None:
+    """Raises ConfigError unless a chain may be written to a file of this name."""
+    if path.suffix != ".umb":
+        raise ConfigError(f"{path}: a chain is written to a file that ends in .umb")
 
 
 def _components(chain: Chain) -> Components:

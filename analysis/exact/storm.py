@@ -1,8 +1,7 @@
 """The same answers from the probabilistic model checker Storm, which shares no code with `analysis.exact.answers`.
 
-Storm reads the chain as a UMB file, and writes it as DRN, its own explicit text format. Where runs never come back to
-a state it goes through the states once; else it takes the LU decomposition of the whole matrix, slower but as precise.
-Its numbers by time are good to 1e-6 at least.
+Storm reads the chain as a UMB file. Where runs never come back to a state it goes through the states once; else it
+takes the LU decomposition of the whole matrix, slower but as precise. Its numbers by time are good to 1e-6 at least.
 """
 
 import math
@@ -23,9 +22,6 @@ if TYPE_CHECKING:
     import stormpy
 
 END = "(" + " | ".join(f'"{OUTCOMES[i]}"' for i in ENDS) + ")"
-DIGITS = 17
-"""Digits of numbers in DRN: enough for the same doubles."""
-_ROOM_BYTES = 1 << 16
 
 
 def storm_answers(
@@ -45,25 +41,6 @@ def storm_answers(
         p_by_steps={n: ask(f'P=? [F<={n} "{lost}"]') for n in steps},
         p_by_time={t: by_time(f'P=? [F<={t!r} "{lost}"]') for t in times},
     )
-
-
-def write_drn(chain: Chain, model: Model, path: Path, time: Time) -> None:
-    """Writes a chain in Storm's explicit format; labels and rewards as in `write_umb`. Raises ConfigError, OSError."""
-    storm = _stormpy()
-    path.open("wb").close()  # Storm would not say why it cannot
-    options = storm.io.DirectEncodingExporterOptions()
-    options.output_precision = DIGITS
-    storm.io.export_to_drn(chain_in_storm(chain, model, time), path, options=options)
-    _check_room(path)
-
-
-def _check_room(path: Path) -> None:
-    """Raises OSError if the disk has no room for more: then it may not have taken all, and Storm does not say so."""
-    with path.open("ab") as file:
-        end = file.tell()
-        file.write(bytes(_ROOM_BYTES))
-        file.flush()
-        file.truncate(end)
 
 
 def chain_in_storm(chain: Chain, model: Model, time: Time) -> "stormpy.models.SparseModel":

@@ -204,10 +204,11 @@ def at_risk(source: Source, cluster: Cluster) -> dict[str, Any]:
     """Returns the fields of a `Placed` on entries that have few copies or are not on disk."""
     values = dict(source.values)
     per_second = _per_second(values, cluster) if source.is_physical else 0.0
-    ack_quorum = values.get("model.ack_quorum") or cluster.write_quorum
+    promised = source.promised
+    ack_quorum = values.get("model.ack_quorum") or (promised.copies if promised.by_majority else cluster.write_quorum)
     thin = _thin(source.protocol, values, cluster, per_second) if ack_quorum < cluster.write_quorum else ()
-    unflushed, refused = (0.0, "") if source.promised.on_disk else _unflushed(source, values, cluster, per_second)
-    return {"thin": thin, "unflushed": unflushed, "refused": refused}
+    unflushed, refused = (0.0, "") if promised.on_disk else _unflushed(source, values, cluster, per_second)
+    return {"thin": thin, "unflushed": unflushed, "refused": refused or promised.uncounted}
 
 
 def _thin(protocol: str, values: Mapping[str, Any], cluster: Cluster, per_second: float) -> tuple[Thin, ...] | None:
@@ -237,8 +238,10 @@ def _unflushed(source: Source, values: Mapping[str, Any], cluster: Cluster, per_
     told = "it takes what is acknowledged and not on disk yet"
     if unflushed_for is None:
         return 0.0, f"{first}: {told}, and {source.protocol} does not tell how much that is; let it be on disk first"
-    if racks and cluster.placement not in (TWO_RACKS, DISTINCT_RACKS):
-        allowed = f"{TWO_RACKS} or {DISTINCT_RACKS}, as {told}, and all copies may be in that rack"
+    safe = (DISTINCT_RACKS,) if source.promised.by_majority else (TWO_RACKS, DISTINCT_RACKS)
+    if racks and cluster.placement not in safe:
+        those = "a majority of the servers" if source.promised.by_majority else "all copies"
+        allowed = f"{' or '.join(safe)}, as {told}, and {those} may be in that rack"
         return 0.0, f'{TABLE}.placement = "{cluster.placement}": with [{EVENTS}{racks[0].name}], {allowed}'
     if not per_second:
         wanted = f"{TABLE}.entries_per_second and {TABLE}.retention, and from rates in seconds (a profile)"

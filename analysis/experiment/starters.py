@@ -7,7 +7,7 @@ import json
 import re
 import tomllib
 from collections.abc import Callable, Mapping
-from fractions import Fraction
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,7 +26,6 @@ MOST_ENSEMBLE, MOST_FACTOR = 5, 5
 _PER_LEDGER = 50_000
 _LEAST_KEPT = 1000
 """Fewest entries at a time: each partition has one, and each write set of a ledger."""
-
 
 _QUORUMS = {
     "bookkeeper": re.compile(r"(?:E *)?(\d+)(?: *[,/] *| +)(?:WQ *)?(\d+)(?: *[,/] *| +)(?:AQ *)?(\d+)", re.IGNORECASE),
@@ -102,17 +101,17 @@ def _value(protocol: str, name: str, answer: str) -> Any:
         "nodes": (lambda text: _count(text, MOST_NODES), f"an integer from 1 to {MOST_NODES}"),
         "racks": (lambda text: _count(text, MOST_NODES), "an integer from 1 up"),
         "entries_per_second": (_per_second, 'a number above 0, and 1e12 at most, such as "1,600" or "1e4"'),
-        "retention": (_retention, units.TIME),
+        "retention": (lambda text: units.read_time(text) or None, units.TIME),
         "disks": (lambda text: _count(text, MOST_DISKS), f"an integer from 1 to {MOST_DISKS}"),
-        "partitions": (lambda text: _count(text.replace(",", ""), 10**6), "an integer from 1 to 1,000,000"),
+        "partitions": (lambda text: _count(_ungrouped(text), 10**6), "an integer from 1 to 1,000,000"),
         "quorums": (lambda text: _quorums(protocol, text), f"three figures from 1 up, such as {_EXAMPLES[protocol]}"),
         **{name: _figure(key) for name, key in _OPTIONAL.items() if key},
     }
     read, allowed = readers[name]
-    value = read(answer.strip())
-    if value is None:
-        raise ConfigError(f" {answer}: {allowed}", name)
-    return value
+    with suppress(ConfigError):
+        if (value := read(answer.strip())) is not None:
+            return value
+    raise ConfigError(f" {answer}: {allowed}", name)
 
 
 def _figure(name: str) -> tuple[Callable[[str], Any], str]:
@@ -120,13 +119,10 @@ def _figure(name: str) -> tuple[Callable[[str], Any], str]:
     kind = cluster_keys(("power_outage",))[name].kind
 
     def read(answer: str) -> str | None:
-        value = float(answer.replace(",", "")) if re.fullmatch(r"[\d,]+(\.\d+)?", answer) else answer
-        try:
-            found = kind.read_or_none(value)
-            text = json.dumps(value) if isinstance(value, str) else f"{value:.15g}"
-            return None if found is None else text
-        except ConfigError:
-            return None
+        number = _ungrouped(answer)
+        value = float(number) if re.fullmatch(r"[0-9]+(\.[0-9]+)?", number) else answer
+        text = json.dumps(value) if isinstance(value, str) else f"{value:.15g}"
+        return None if kind.read_or_none(value) is None else text
 
     return read, kind.allowed
 
@@ -183,7 +179,7 @@ def _kraft(values: Mapping[str, Any]) -> Mapping[str, Any]:
     """Today's designs, and those with three replicas, with any min ISR below their number."""
     nodes, racks, partitions, today = (values[name] for name in ("nodes", "racks", "partitions", "quorums"))
     factors = sorted({min(3, nodes), *(factor for factor, _, _ in today)})
-    zones = min(racks, factors[0]) if racks > 1 and factors[0] > 1 else 0
+    zones = min(racks, factors[0]) if racks > 1 else 0
     in_racks = "distinct_racks" if racks >= factors[-1] else "two_racks"
     least_of_1 = min((least for _, least, acks in today if acks == "1"), default=0)
     return {
@@ -211,6 +207,8 @@ def _check_kraft(factor: int, min_isr: int, acks: str, nodes: int) -> None:
     said = f"RF {factor}, min ISR {min_isr}, acks {acks}"
     if min_isr > factor:
         raise _wrong_quorums(said, "min ISR at most RF")
+    if factor == 1 < nodes:
+        raise _wrong_quorums(said, "RF at least 2, as what one copy loses to each restart and outage is not counted")
     _check_room("RF", factor, MOST_FACTOR, nodes)
 
 
@@ -232,19 +230,17 @@ def _count(answer: str, most: int) -> int | None:
     return int(answer) if re.fullmatch(r"0*[1-9]\d{0,6}", answer) and int(answer) <= most else None
 
 
+def _ungrouped(number: str) -> str:
+    """The number without the commas between groups of three digits; other commas, which may be decimal ones, stay."""
+    is_grouped = re.fullmatch(r"[1-9][0-9]{0,2}(,[0-9]{3})+([.eE][^,]*)?", number)
+    return number.replace(",", "") if is_grouped else number
+
+
 def _per_second(answer: str) -> str | None:
     """A number a second, given as a file writes it; None if it is invalid."""
-    number = answer.replace(",", "").replace("_", "")
-    if not re.fullmatch(r"\d{1,15}(\.\d{1,6})?(e[+-]?\d{1,2})?", number, re.IGNORECASE):
-        return None
-    return f"{float(number):.15g}" if 0 < float(number) <= 1e12 else None
-
-
-def _retention(answer: str) -> Fraction | None:
-    try:
-        return units.read_time(answer) or None
-    except ConfigError:
-        return None
+    number = _ungrouped(answer).replace("_", "")
+    is_number = re.fullmatch(r"[0-9]{1,15}(\.[0-9]{1,6})?(e[+-]?[0-9]{1,2})?", number, re.IGNORECASE)
+    return f"{float(number):.15g}" if is_number and 0 < float(number) <= 1e12 else None
 
 
 def _quorums(protocol: str, answer: str) -> list[tuple[Any, ...]] | None:

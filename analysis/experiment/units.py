@@ -53,7 +53,7 @@ SIZE = 'a size such as "24 TB" or "512 GiB"'
 BANDWIDTH = 'a bandwidth such as "125 MB/s" or "1 Gbit/s"'
 
 # at most so long that an exact fraction of it stays small
-_NUMBER = r"\d{1,3}(?:_\d{3}){1,6}|(?:\d{1,20}(?:\.\d{1,20})?|\.\d{1,20})(?:[eE][+-]?\d{1,2})?"
+_NUMBER = r"[0-9]{1,3}(?:_[0-9]{3}){1,6}|(?:[0-9]{1,20}(?:\.[0-9]{1,20})?|\.[0-9]{1,20})(?:[eE][+-]?[0-9]{1,2})?"
 _TIME = re.compile(rf"({_NUMBER})\s*([^\W\d_]+)")
 _RATE = re.compile(
     rf"({_NUMBER})\s*(%)?\s*(?:/|per\b)\s*(?:\(\s*({_NUMBER})\s*([^\W\d_]+)\s*\)|({_NUMBER})?\s*([^\W\d_]+))"

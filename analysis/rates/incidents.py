@@ -38,6 +38,7 @@ BACKWARDS = Oddity("incidents that end before they start, as of a clock that was
 OUTSIDE = Oddity("incidents that start before the time watched, or after it", "left out")
 OTHER = Oddity("incidents of other kinds", "ignored")
 PARTIAL = Oddity("outages that do not list all nodes", "nodes lost in them are not counted")
+NO_DURATION = Oddity("incidents that end when they start, as of dates alone", "how long they lasted is not counted")
 OVERLAPPING = Oddity("incidents of a node that begin before its last one is over", "counted as one with that")
 _SAID = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False, "": False}
 
@@ -113,6 +114,7 @@ def _counting(path: Path, watched: Watched, oddities: Oddities) -> list[Incident
         for each in _lines(path, watched, here):
             if each.kind in KINDS:
                 found.append(each)
+                note(here, NO_DURATION, int(each.start_s == each.end_s and each.kind != OUTAGE), f"{path}: {each.node}")
             else:
                 note(here, OTHER, 1, f'{path}: "{each.kind}", where {", ".join(KINDS)} are known')
     except (OSError, csv.Error) as error:
@@ -207,7 +209,8 @@ def _in_time(
 
 
 def _durations(kind: EventKind, incidents: Sequence[IncidentLine], source: str, part: float = 1.0) -> Observed:
-    """Ends of incidents in the time that these lasted, or a part of it; one that is not over adds its time alone."""
+    """Ends of incidents in the time that these lasted, or a part of it; one that is not over adds its time alone, and
+    one that lasts 0 s nothing: that is no duration."""
     days = [day_of(each.start_s) for each in incidents]
-    lasted = [part * (each.end_s - each.start_s) for each in incidents]
-    return Observed(kind, series(days, [each.is_over for each in incidents], lasted), source)
+    are_over = [each.is_over and each.end_s > each.start_s for each in incidents]
+    return Observed(kind, series(days, are_over, [part * (each.end_s - each.start_s) for each in incidents]), source)

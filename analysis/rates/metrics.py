@@ -4,16 +4,17 @@ Metrics are listed in metrics.toml, which is the table of docs/rates.md. A metri
 named it.
 """
 
+import functools
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.ndimage import median_filter
+from scipy.ndimage import binary_dilation, binary_propagation, median_filter
 
 from quorisk.analysis.rates import prometheus, rolls
-from quorisk.analysis.rates.observed import DAY_S, Observed, series
+from quorisk.analysis.rates.observed import DAY_S, Observed, Series, series
 from quorisk.analysis.rates.oddities import Oddities, Oddity, note
 from quorisk.analysis.rates.prometheus import Found, Samples
 from quorisk.kernels.protocols import evidence
@@ -25,11 +26,15 @@ IN_GAP = Oddity("stops and ends of spells that a gap hides", "not counted, as th
 RESETS = Oddity("counters that started again from 0", "counted from there")
 NO_TIME = Oddity("events outside the time watched", "ignored")
 NEEDS = Oddity("series of a metric that needs another one beside it", "ignored")
+NOT_BOTH = Oddity("steps of a metric in a time that the one it is counted with does not cover", "not counted")
+NOT_KNOWN = Oddity("samples at times at which it is not known whether all nodes were up", "their time is not counted")
 TOO_MANY = Oddity("more time-outs than messages", "ignored")
 _GAP, _AROUND = 1.5, 11
 """Least length of a gap, in medians of the steps around it, and the number of these. Joined files may differ."""
 _NEAR = 2
 """Samples around a node's stop in which a gauge may be above 0 because of it."""
+_OLD = 0.5
+"""State of a node whose last sample is too old: neither up nor down."""
 _MS = 1e-3
 
 
@@ -94,7 +99,7 @@ def _begun_and_ended(
     columns: dict[str, list[tuple[np.ndarray, ...]]] = {"begin": [], "end": []}
     for samples, is_well, counts, number in each_of:
         step = np.diff(samples.times)
-        seen = step <= _GAP * median_filter(step, _AROUND, mode="mirror")
+        seen = _seen(step)
         changes = (is_well[1:] != is_well[:-1]) & counts
         note(oddities, GAPS, int((~seen).sum()), str(samples))
         note(oddities, IN_GAP, int((changes & ~seen).sum()), str(samples))
@@ -139,74 +144,78 @@ def _while_up(metric: Metric, found: Found, oddities: Oddities) -> Iterator[Obse
         return
     times = np.unique(np.concatenate([each.times for each in found[metric.name]]))
     above = np.nansum([_at(times, each) for each in found[metric.name]], axis=0) > 0
-    nodes = np.array([_at(times, each) for each in up])
-    is_down = np.nansum(1 - nodes, axis=0) > 0
-    is_near = np.convolve(is_down, np.ones(2 * _NEAR + 1), "same") > 0 if len(times) > 2 * _NEAR else is_down
-    first = np.flatnonzero(np.append(True, above[1:] != above[:-1]))
-    lasts = np.diff(np.append(first, len(times)))
-    explained = np.repeat(np.logical_or.reduceat(is_near, first), lasts) & above | is_near
+    nodes = np.array([_at(times, each, _GAP * np.diff(times, prepend=-np.inf)) for each in up])
+    number = np.where((nodes == _OLD).any(axis=0), 0.0, (nodes >= 0).sum(axis=0))
+    note(oddities, NOT_KNOWN, int((number == 0).sum()), metric.name)
+    is_down = (nodes == 0).any(axis=0)
+    is_near = binary_dilation(is_down, iterations=_NEAR)
+    explained = binary_propagation(is_near & above, mask=above) | is_near
     whole = Samples(metric.name, {}, times, above.astype(float))
-    number = (~np.isnan(nodes)).sum(axis=0)[:-1].astype(float)
+    number = np.minimum(number[1:], number[:-1])
     spells = Spells(whole, ~above, ~(explained[1:] | explained[:-1]) & (number > 0), number)
     yield from _begun_and_ended(metric, [spells], oddities)
 
 
-def _at(times: np.ndarray, samples: Samples) -> np.ndarray:
-    """The series' values at these times; NaN where it has none."""
-    place = np.minimum(np.searchsorted(samples.times, times), len(samples.times) - 1)
-    return np.where(samples.times[place] == times, samples.values[place], np.nan)
+def _seen(step: np.ndarray) -> np.ndarray:
+    """Whether each step from a sample to the next is no gap."""
+    return np.asarray(step <= _GAP * median_filter(step, _AROUND, mode="mirror"))
 
 
-def _increase(samples: Samples, oddities: Oddities) -> np.ndarray:
-    """Increase of a counter from each sample to the next."""
+def _at(times: np.ndarray, samples: Samples, oldest: np.ndarray | float = np.inf) -> np.ndarray:
+    """The series' last values at these times: 0 within a gap, _OLD if older than `oldest`, NaN outside the series."""
+    place = np.searchsorted(samples.times, times, "right") - 1
+    age = times - samples.times[place]
+    is_outside = (times < samples.times[0]) | (times > samples.times[-1])
+    is_gap = ~np.append(_seen(np.diff(samples.times)), True)[place] & (age > 0)
+    return np.select([is_outside, is_gap, age > oldest], [np.nan, 0.0, _OLD], samples.values[place])
+
+
+def _increase(samples: Samples, others: Iterable[Samples], oddities: Oddities) -> np.ndarray:
+    """Increase of a counter from each sample to the next, in the part of that time that one of the others covers."""
     step = np.diff(samples.values)
     note(oddities, RESETS, int((step < 0).sum()), str(samples))
-    return np.where(step < 0, samples.values[1:], step)
+    ranges = {(each.times[0], each.times[-1]) for each in others}
+    both = (np.minimum(samples.times[1:], last) - np.maximum(samples.times[:-1], first) for first, last in ranges)
+    part = functools.reduce(np.maximum, both, np.zeros(len(step))) / np.diff(samples.times)
+    note(oddities, NOT_BOTH, int((part < 1).sum()), str(samples))
+    return np.asarray(part * np.where(step < 0, samples.values[1:], step))
 
 
 def _counted(
-    metric: Metric,
-    counters: Sequence[Samples],
-    spans: Sequence[Samples],
-    amount: Callable[[Samples], np.ndarray],
-    oddities: Oddities,
+    metric: Metric, counters: Sequence[Samples], spans: Sequence[Samples], oddities: Oddities, unit: float = 1.0
 ) -> Iterator[Observed]:
-    """Events, the increase of `counters`, in an exposure, the `amount` of `spans`: other series, or the same."""
-    days = [_days(each) for each in (*counters, *spans)]
-    events = [*(np.rint(_increase(each, oddities)) for each in counters), *map(_nothing, spans)]
-    exposure = [*map(_nothing, counters), *map(amount, spans)]
-    if days:
-        yield Observed(metric.kinds[0], series(*map(np.concatenate, (days, events, exposure))), metric.name)
+    """Events, the increase of `counters`, in an exposure, that of `spans` in this unit. Only time of both counts."""
+    parts = [series(_days(each), np.rint(_increase(each, spans, oddities)), 0) for each in counters]
+    parts += [series(_days(each), 0, unit * _increase(each, counters, oddities)) for each in spans]
+    if parts:
+        yield Observed(metric.kinds[0], functools.reduce(Series.plus, parts), metric.name)
 
 
-def _nothing(samples: Samples) -> np.ndarray:
-    return np.zeros(len(samples.times) - 1)
-
-
-def _lasted(samples: Samples) -> np.ndarray:
-    return np.diff(samples.times)
+def _clock(samples: Samples) -> Samples:
+    """A counter of the seconds for which a series lasts."""
+    return samples._replace(values=samples.times)
 
 
 def _restarts(metric: Metric, found: Found, oddities: Oddities) -> Iterator[Observed]:
-    yield from _counted(metric, found[metric.name], found[metric.name], _lasted, oddities)
+    yield from _counted(metric, found[metric.name], [*map(_clock, found[metric.name])], oddities)
 
 
 def _of_cluster(metric: Metric, found: Found, oddities: Oddities) -> Iterator[Observed]:
     """Events of processes that take turns, in the time of the longest series."""
     longest = max(found[metric.name], key=lambda samples: float(np.ptp(samples.times)))
-    yield from _counted(metric, found[metric.name], [longest], _lasted, oddities)
+    yield from _counted(metric, found[metric.name], [_clock(longest)], oddities)
 
 
 def _shrinks(metric: Metric, found: Found, oddities: Oddities) -> Iterator[Observed]:
-    leaders = found[metric.beside]
-    yield from _counted(metric, found[metric.name], leaders, lambda each: _lasted(each) * each.values[:-1], oddities)
+    """Shrinks of ISRs in the time of leaders, counted up."""
+    lasted = [np.cumsum(np.diff(each.times) * each.values[:-1]) for each in found[metric.beside]]
+    led = [each._replace(values=np.append(0, time)) for each, time in zip(found[metric.beside], lasted, strict=True)]
+    yield from _counted(metric, found[metric.name], led, oddities)
 
 
 def _timed_out(metric: Metric, found: Found, oddities: Oddities) -> Iterator[Observed]:
     """Adds that timed out, of all messages of adds: a request each, and an answer."""
-    for each in _counted(
-        metric, found[metric.name], found[metric.beside], lambda each: 2 * _increase(each, oddities), oddities
-    ):
+    for each in _counted(metric, found[metric.name], found[metric.beside], oddities, unit=2.0):
         if each.events <= each.exposure:
             yield each
         else:
@@ -218,7 +227,7 @@ def _copied(metric: Metric, found: Found, oddities: Oddities) -> Iterator[Observ
         [each for each in found[name] if each.labels.get("success", "true") == "true"]
         for name in (metric.name, metric.beside)
     )
-    yield from _counted(metric, counts, sums, lambda each: _increase(each, oddities) * _MS, oddities)
+    yield from _counted(metric, counts, sums, oddities, _MS)
 
 
 _TELLS = {

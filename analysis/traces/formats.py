@@ -114,8 +114,7 @@ def step_lines(trace: Trace, replayed: Replayed) -> str:
     lines = [title(trace), sizes_and_settings(trace), origin(trace), ""]
     for number, told in enumerate(replayed.told, 1):
         lines.append(f"{number:>3}  {step_sentence(told)}")
-        broken = [name for name in replayed.newly_broken[number] if name != trace.invariant]
-        lines += [f"     ! {name} is broken{end[name]}" for name in broken]
+        lines += [f"     ! {name} is broken{end[name]}" for name in replayed.newly_broken[number]]
     return "\n".join([*lines, *filter(None, [replayed.verdict])]) + "\n"
 
 

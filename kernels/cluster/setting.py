@@ -165,9 +165,8 @@ class Cluster(NamedTuple):
     @property
     def lost_alone(self) -> float:
         """Times a year that a node's copy of a ledger is lost with no other node, on average over nodes."""
-        return (
-            self.node_loss + self.disk_loss + sum(self.hits_of(event) for event in self.events if event.scope == NODE)
-        )
+        hits = sum(self.hits_of(event) for event in self.events if event.scope == NODE)
+        return self.node_loss + self.disk_loss + hits
 
     @property
     def outages(self) -> float:

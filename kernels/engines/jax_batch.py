@@ -5,14 +5,12 @@ lane, and adds up the runs that ended, so that no lane waits for the longest run
 device.
 """
 
-from collections.abc import Callable
 from functools import cache, partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh, PartitionSpec
 
 from quorisk.kernels.engines import jax_step
 from quorisk.kernels.engines.jax_step import Table
@@ -51,35 +49,18 @@ class Queue(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """The work of a device; with several devices, their arrays laid end to end."""
+    """Runs under way, and what those that have ended come to."""
 
     lanes: Run
-    next: Any  # int64 (1,): the place in the queue of this device's next run
-    end: Any  # int64 (1,): the place after its last run
-    running: Any  # int64 (1,): lanes under way
+    next: Any  # int64: the place in the queue of the next run
+    end: Any  # int64: the place after the last run
+    running: Any  # int64: lanes under way
     tallies: Any  # int64 (sums * MAX_JOBS, columns)
     records: Any  # int64 (MAX_RECORDS, len(RECORD)), by place in the queue
 
 
-@cache
-def fresh(model: Model, mesh: Mesh, num_lanes: int) -> Any:
-    """`fresh(num_runs)`: a batch of that many lanes on each device, none of these runs begun."""
-
-    def share(num_runs: Any) -> Batch:
-        cuts = num_runs * (jax.lax.axis_index(mesh.axis_names) + jnp.arange(2)) // mesh.size
-        return _blank(model, num_lanes)._replace(next=cuts[:1], end=cuts[1:])
-
-    return _on_each(mesh, share)
-
-
-def batch_bytes(model: Model, num_lanes: int) -> int:
-    """Memory that a device's batch takes."""
-    arrays = jax.tree.leaves(jax.eval_shape(partial(_blank, model, num_lanes)))
-    return sum(leaf.size * leaf.dtype.itemsize for leaf in arrays)
-
-
-def _blank(model: Model, num_lanes: int) -> Batch:
-    """One device's batch without runs."""
+def fresh(model: Model, num_lanes: int, num_runs: int) -> Batch:
+    """A batch of that many lanes, none of these runs begun."""
 
     def zeros(kind: Any, *shape: int) -> Any:
         return jnp.zeros(shape or num_lanes, kind)
@@ -87,35 +68,24 @@ def _blank(model: Model, num_lanes: int) -> Batch:
     lanes: Run = jax.tree.map(zeros, jax_step.types(model))
     lanes = lanes._replace(outcome=lanes.outcome + IDLE)
     tallies = zeros(np.int64, max(1, num_lanes // _LANES_PER_TALLY) * MAX_JOBS, num_columns(model))
-    one = zeros(np.int64, 1)
-    return Batch(lanes, one, one, one, tallies, zeros(np.int64, MAX_RECORDS, len(RECORD)))
+    next_run, end, running = (jnp.asarray(number, np.int64) for number in (0, num_runs, 0))
+    return Batch(lanes, next_run, end, running, tallies, zeros(np.int64, MAX_RECORDS, len(RECORD)))
 
 
 @cache
-def advance(model: Model, mesh: Mesh) -> Any:
+def advance(model: Model) -> Any:
     """`advance(batch, queue, rounds)`: the batch after that many rounds, or fewer if all its runs have ended.
 
     Compiled once for each number of lanes, whatever the queue holds.
     """
-    options = _OPTIONS.get(mesh.devices.flat[0].platform)
-    return _on_each(mesh, partial(_advance, model), donate_argnums=0, compiler_options=options)
-
-
-def _on_each(mesh: Mesh, work: Callable[..., Batch], **options: Any) -> Any:
-    """`work(batch, ...)` compiled for every device, with its part of the batch and all of the other arguments."""
-    own, whole = PartitionSpec(mesh.axis_names), PartitionSpec()
-
-    def program(*arguments: Any) -> Batch:
-        specs = tuple(own if isinstance(argument, Batch) else whole for argument in arguments)
-        return jax.shard_map(work, mesh=mesh, in_specs=specs, out_specs=own, check_vma=False)(*arguments)
-
-    return jax.jit(program, **options)
+    options = _OPTIONS.get(jax.local_devices()[0].platform)
+    return jax.jit(partial(_advance, model), donate_argnums=0, compiler_options=options)
 
 
 def _advance(model: Model, batch: Batch, queue: Queue, rounds: Any) -> Batch:
     def goes_on(carry: tuple[Any, Batch]) -> Any:
         done, batch = carry
-        return (done < rounds) & ((batch.running[0] > 0) | (batch.next[0] < batch.end[0]))
+        return (done < rounds) & ((batch.running > 0) | (batch.next < batch.end))
 
     def one_round(carry: tuple[Any, Batch]) -> tuple[Any, Batch]:
         done, batch = carry
@@ -173,7 +143,7 @@ def _collect(model: Model, queue: Queue, batch: Batch) -> Batch:
         lambda: batch.records,
     )
     lanes = lanes._replace(outcome=jnp.where(ended, IDLE, lanes.outcome))
-    running = jnp.sum(lanes.outcome == RUNNING, keepdims=True)
+    running = jnp.sum(lanes.outcome == RUNNING)
     return batch._replace(lanes=lanes, running=running, tallies=tallies, records=records)
 
 

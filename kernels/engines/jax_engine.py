@@ -1,6 +1,6 @@
-"""The XLA engine: runs on GPUs, or on the CPU, with the Numba engine's results bit for bit.
+"""The XLA engine: runs on a GPU, or on the CPU, with the Numba engine's results bit for bit.
 
-The host fills a queue with jobs and checks a few times a second while the devices work it off, each an equal share.
+The host fills a queue with jobs and checks a few times a second while the device works it off: the first that JAX sees.
 """
 
 import os
@@ -10,11 +10,10 @@ from contextlib import contextmanager
 
 import jax
 import numpy as np
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from quorisk.kernels import packing
 from quorisk.kernels.engines import numba_engine
-from quorisk.kernels.engines.jax_batch import MAX_JOBS, MAX_RECORDS, Batch, Queue, advance, batch_bytes, fresh
+from quorisk.kernels.engines.jax_batch import MAX_JOBS, MAX_RECORDS, Batch, Queue, advance, fresh
 from quorisk.kernels.engines.jax_step import Table, state_types
 from quorisk.kernels.engines.job import RECORD, Job
 from quorisk.kernels.engines.points import ALWAYS, Points
@@ -27,9 +26,7 @@ from quorisk.kernels.model import Model
 from quorisk.kernels.progress import Progress
 
 NAME = "jax"
-_CPU_LANES, _GPU_LANES, _FEWEST_LANES = 1 << 12, 1 << 18, 1 << 8  # docs/gpus.md has what more and fewer cost
-_BATCH_COPIES = 8
-"""Memory that a program takes, in copies of its batch."""
+_CPU_LANES, _GPU_LANES = 1 << 12, 1 << 18  # docs/gpus.md has what more and fewer cost
 _LOOK_S = 0.1, 0.4
 """Seconds between two looks at the devices."""
 
@@ -56,7 +53,7 @@ def simulate(
     for first in range(0, len(jobs), MAX_JOBS):
         some = jobs[first : first + MAX_JOBS]
         done = _work_off(model, _queue(model, points, some, seed), sum(job.num_runs for job in some), progress)
-        sums = np.asarray(done.tallies).reshape(-1, MAX_JOBS, num_columns(model)).sum(0)
+        sums = np.asarray(done.tallies).reshape(-1, MAX_JOBS, num_columns(model)).sum(0)  # each copy has some lanes'
         tallies.append(sums[: len(some)])
     return np.concatenate(tallies)
 
@@ -69,29 +66,18 @@ def record(model: Model, points: Points, job: Job, seed: int) -> np.ndarray:
     for start in range(0, job.num_runs, MAX_RECORDS):
         some = Job(job.point, job.first_run + start, min(MAX_RECORDS, job.num_runs - start))
         done = _work_off(model, _queue(model, points, [some], seed, recording=True), some.num_runs)
-        rows.append(np.asarray(done.records).reshape(-1, MAX_RECORDS, len(RECORD)).sum(0)[: some.num_runs])
+        rows.append(np.asarray(done.records)[: some.num_runs])
     return np.concatenate(rows)
 
 
-def devices() -> Sequence[jax.Device]:
-    """The devices that the engine takes: all of this process."""
-    return jax.local_devices()
+def device() -> jax.Device:
+    """The device that the engine takes: the first of this process."""
+    return jax.local_devices()[0]
 
 
-def num_lanes(model: Model, device: jax.Device) -> int:
-    """Runs that a device steps at a time: as many as keep it busy and its memory holds. Raises EngineError."""
-    if device.platform == "cpu":
-        return _CPU_LANES
-    memory = device.memory_stats() or {}
-    free = memory.get("bytes_limit", 2**62) - memory.get("bytes_in_use", 0)
-    lanes = _GPU_LANES
-    while _BATCH_COPIES * batch_bytes(model, lanes) > free:
-        lanes //= 2
-        if lanes < _FEWEST_LANES:
-            raise EngineError(
-                f"{device.device_kind}: {free:,} bytes of memory are free, which is too little for a batch"
-            )
-    return lanes
+def num_lanes() -> int:
+    """Runs that the device steps at a time."""
+    return _CPU_LANES if device().platform == "cpu" else _GPU_LANES
 
 
 def _queue(model: Model, points: Points, jobs: Sequence[Job], seed: int, recording: bool = False) -> Queue:
@@ -145,19 +131,16 @@ def _memory_errors() -> Iterator[None]:
 @_memory_errors()
 def _work_off(model: Model, queue: Queue, num_runs: int, progress: Progress | None = None) -> Batch:
     """Makes all runs of the queue; returns the batch after them."""
-    mesh = Mesh(np.array(devices()), ("devices",))
-    lanes = min(num_lanes(model, device) for device in mesh.devices)
-    queue = jax.device_put(queue, NamedSharding(mesh, PartitionSpec()))
-    batch = fresh(model, mesh, lanes)(num_runs)
+    queue = jax.device_put(queue)
+    batch = fresh(model, num_lanes(), num_runs)
     ended, rounds = 0, 1
     while ended < num_runs:
         start = time.perf_counter()
-        batch = advance(model, mesh)(batch, queue, rounds)
-        running = np.asarray(batch.running)  # waits for the devices
+        batch = advance(model)(batch, queue, rounds)
+        running = int(batch.running)  # waits for the device
         now = time.perf_counter()
         rounds = 2 * rounds if now - start < _LOOK_S[0] else max(1, rounds // 2) if now - start > _LOOK_S[1] else rounds
-        queued = int((np.asarray(batch.end) - np.asarray(batch.next)).sum())
-        now_ended = num_runs - queued - int(running.sum())
+        now_ended = int(batch.next) - running
         if progress:
             progress(now_ended - ended)
         ended = now_ended

@@ -75,7 +75,7 @@ def _start() -> tuple[str, str]:
     from quorisk.kernels.engines import jax_engine
 
     try:
-        return jax_engine.devices()[0].platform, ""
+        return jax_engine.device().platform, ""
     except (RuntimeError, AssertionError) as error:  # the latter where JAX knows a platform, but has no plugin for it
         wanted = os.environ.get("JAX_PLATFORMS")
         said = str(error).splitlines()[:1] or ["not installed"]

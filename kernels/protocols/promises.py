@@ -37,6 +37,10 @@ class Promise(NamedTuple):
     protocol does not tell."""
     last_leads: bool = False
     """Whether the last node in sync leads once it is back, even with an empty disk: others then drop what it lacks."""
+    by_majority: bool = False
+    """Whether any majority of the nodes elects a leader and acknowledges, without the others."""
+    uncounted: str = ""
+    """Reason why copies on disks do not tell what a cluster of such nodes loses; empty if they do."""
 
     @property
     def stops_with_one(self) -> bool:

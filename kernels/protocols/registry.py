@@ -161,12 +161,12 @@ def _of_file(name: str, read: Callable[[Mapping[str, Any]], Any]) -> Any:
 
 
 def _part(name: str, attribute: str | None, module: str = "") -> Any:
-    """Returns a module of a protocol's package, or an attribute of it."""
+    """Returns a module of a protocol's package, or an attribute of it. Raises ConfigError as `load`."""
     place = f"{_package(name)}.{module}".rstrip(".")
     try:
         found = import_module(place)
         return getattr(found, attribute) if attribute else found
-    except (ImportError, AttributeError) as error:
+    except (Exception, SystemExit) as error:  # whatever the code of another distribution raises
         if name in own():
             raise
-        raise ConfigError(f"protocol = {name!r}: {place} cannot be used: {error}") from error
+        raise ConfigError(f"protocol = {name!r}: {place} cannot be used: {type(error).__name__}: {error}") from error

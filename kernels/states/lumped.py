@@ -102,7 +102,7 @@ def _difference(model: Model, odds: Odds, pair: MergedStates, stand_in: Callable
 
 
 def _onward(model: Model, odds: Odds, lump: Lump, stand_in: Callable[[Any], Any]) -> Hashable:
-    """What a lump breaks and what can happen from there, which is the same in lumps that may be one."""
+    """A lump's broken invariants and rates into others: the same ones in lumps that may be one."""
     state, is_broken = lump
     rates = {} if is_broken & data_loss_mask(model) else _rates(model, odds, state, stand_in)
     return is_broken, None if rates else model.outcome(state, odds.params), _sums(rates, {})

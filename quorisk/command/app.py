@@ -33,16 +33,21 @@ def repeated(*names: str, **told: Any) -> Any:
     return typer.Option(*names, default_factory=list, show_default=False, **told)
 
 
-def figure_file(what: str) -> Any:
-    """Declares --plot, which has a verb write `what`; see `write_figure`."""
+def written_file(name: str, told: str, *endings: str) -> Any:
+    """Declares an option for the name of a file that a verb writes, which has one of these endings."""
+    allowed = " or ".join(filter(None, (", ".join(endings[:-1]), endings[-1])))
 
     def check(path: Path | None) -> Path | None:
-        if path and path.suffix not in (".svg", ".png", ".pdf"):
-            raise ConfigError(f"--plot {path}: a file name that ends in .svg, .png or .pdf")
+        if path and path.suffix not in endings:
+            raise ConfigError(f"{name} {path}: a file name that ends in {allowed}")
         return path
 
-    told = f"write {what} (.svg, .png or .pdf)"
-    return typer.Option("--plot", metavar="FILE", help=told, show_default=False, callback=check)
+    return typer.Option(name, metavar="FILE", help=f"{told} ({allowed})", show_default=False, callback=check)
+
+
+def figure_file(what: str) -> Any:
+    """Declares --plot, which has a verb write `what`; see `write_figure`."""
+    return written_file("--plot", f"write {what}", ".svg", ".png", ".pdf")
 
 
 def confidence(told: str) -> Any:

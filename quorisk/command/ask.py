@@ -115,7 +115,7 @@ def exact_verb(
     scenario: Scenario = None,
     storm: Annotated[bool, typer.Option("--storm", help="also solve it with the model checker Storm")] = False,
     export: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="write the chain to a .umb or .drn file", show_default=False)
+        Path | None, typer.Option(metavar="FILE", help="write the chain to a .umb file", show_default=False)
     ] = None,
     strict: Strict = False,
     as_json: Json = False,

@@ -19,15 +19,15 @@ from quorisk.command.app import (
     parsed,
     repeated,
     reply,
+    written_file,
 )
 
 TARGET_MISSED = 3
-"""Exit status if no design meets the targets."""
+"""Exit status if no design meets the targets, or it is undecided whether one does."""
+
+
 Markdown = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE", help="write a comment for a pull request to FILE, and the picture of designs beside it (.svg)"
-    ),
+    Path | None, written_file("--markdown", "write a comment for a pull request, and its picture beside it", ".md")
 ]
 
 
@@ -48,7 +48,7 @@ def recommend_verb(
         typer.Option(min=0.0, help="seconds that this may take (default: 600 for 'all', no limit for KEY)"),
     ] = None,
     fail_on_target: Annotated[
-        bool, typer.Option("--fail-on-target", help="exit with 3 if no design meets the targets")
+        bool, typer.Option("--fail-on-target", help="exit with 3 if no design is shown to meet the targets")
     ] = False,
     details: Annotated[bool, typer.Option("--details", help="print reasons, all designs, scenarios, limits")] = False,
     markdown: Markdown = None,

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from quorisk.command.app import Conf, Json, Master, app, reply
-from quorisk.kernels.errors import ConfigError
+from quorisk.command.app import Conf, Json, Master, app, reply, written_file
 
 
 @app.command("rates")
@@ -27,10 +26,7 @@ def rates_verb(
     complete: Annotated[
         bool, typer.Option("--complete", help="lists have every incident of each kind: no outage listed is none")
     ] = False,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="profile to write, such as profiles/ours.toml", dir_okay=False, show_default=False),
-    ] = None,
+    out: Annotated[Path | None, written_file("--out", "profile to write, such as profiles/ours.toml", ".toml")] = None,
     master: Master = None,
     as_json: Json = False,
 ) -> None:
@@ -43,8 +39,6 @@ def rates_verb(
     \b
     Example: quorisk rates drive_stats/ --profile bookkeeper_ssd --out profiles/ours.toml
     """
-    if out and out.suffix != ".toml":
-        raise ConfigError(f"--out {out}: a file name that ends in .toml")
     from quorisk.analysis.rates import answer
     from quorisk.analysis.rates import profile as profiles
     from quorisk.command import bars, show, show_rates

@@ -143,7 +143,7 @@ def _size_in(given: str | None) -> tuple[float, float] | None:
     """Returns width and height, from 8x4.5. Raises ConfigError."""
     if given is None:
         return None
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)x(\d+(?:\.\d+)?)", given)
+    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)x([0-9]+(?:\.[0-9]+)?)", given)
     width, height = map(float, found.groups()) if found else (0.0, 0.0)
     if not (1 <= width <= 100 and 1 <= height <= 100):
         raise ConfigError(f"--size {given}: width and height in inches from 1 to 100, such as 8x4.5")

@@ -273,9 +273,27 @@ def test_a_comment_that_cannot_be_written_is_refused_before_anything_is_weighed(
 ):
     monkeypatch.setattr("quorisk.analysis.decision.recommend.advise", lambda *_: pytest.fail("weighed"))
     file = written("mine.toml", ALONE)
-    for there, why in ((tmp_path, "Is a directory"), (tmp_path / "none" / "x.md", "No such file or directory")):
+    (tmp_path / "folder.md").mkdir()
+    for there, why in (
+        (tmp_path / "folder.md", "Is a directory"),
+        (tmp_path / "none" / "x.md", "No such file or directory"),
+    ):
         said = 2, "", f"error: --markdown {there}: cannot be written: {why}\n"
         assert quorisk("recommend", str(file), "--markdown", str(there)) == said
+
+
+@pytest.mark.parametrize("verb", ["recommend", "diff"])
+def test_a_comment_takes_the_place_of_no_file_of_another_kind(quorisk, written, sweeps, tmp_path, monkeypatch, verb):
+    """An experiment file was lost to one, and a picture to the text after it."""
+    for work in ("decision.recommend.advise", "decision.diff.diff"):
+        monkeypatch.setattr(f"quorisk.analysis.{work}", lambda *_: pytest.fail("weighed"))
+    file = written("mine.toml", ALONE)
+    for there in (file, tmp_path / "new.svg", tmp_path / "new"):
+        asked = [str(file)] if verb == "recommend" else sweeps
+        said = 2, "", f"error: --markdown {there}: a file name that ends in .md\n"
+        assert quorisk(verb, *asked, "--markdown", str(there)) == said
+    assert file.read_text("utf-8") == ALONE
+    assert not list(tmp_path.glob("new*"))
 
 
 def test_a_scenario_of_a_file_that_has_none_is_refused(quorisk, written):

@@ -271,6 +271,7 @@ def test_plot_draws_no_losses_against_what_has_no_place_on_a_logarithmic_axis(qu
         (["--x", "keys", "--hue", "keys"], "--hue keys: must differ from --x"),
         (["--size", "wide"], "--size wide: width and height in inches from 1 to 100, such as 8x4.5"),
         (["--size", "0x4"], "--size 0x4: width"),
+        (["--size", "８x４"], "--size ８x４: width"),
     ],
 )
 def test_plot_says_what_it_cannot_draw(quorisk, tmp_path, arguments, said):

@@ -43,6 +43,26 @@ def test_a_design_that_is_new_says_so_and_none_that_meets_is_told():
     assert "keys 2 (new) |" in said
 
 
+def test_a_heading_says_where_it_is_undecided_whether_a_design_meets_the_targets():
+    undecided, none = made([1, 500], target=0.003), made([400, 500], target=0.003)
+    heading = "### Quorisk: it is undecided whether a design meets the targets"
+    assert comment(undecided, []).splitlines()[0] == heading
+    assert comment(undecided, [], undecided).splitlines()[0] == f"{heading}, as before"
+    assert comment(undecided, [], none).splitlines()[0] == f"{heading} (before: no design meets the targets)"
+    assert comment(none, [], undecided).splitlines()[0] == (
+        "### Quorisk: no design meets the targets (before: it is undecided whether a design meets the targets)"
+    )
+    assert comment(made([0, 500], target=0.005), [], undecided).splitlines()[0] == (
+        "### Quorisk: run keys 0 (before: it is undecided whether a design meets the targets)"
+    )
+
+
+def test_a_heading_names_no_design_that_meets_the_targets_with_a_mechanism_off():
+    off, fails = made([1, 500], target=0.1).designs
+    changed = Judged([off._replace(worst={**off.worst, "changed": "fencing off"}), fails], 0.1)
+    assert comment(changed, []).splitlines()[0] == "### Quorisk: no design is recommended"
+
+
 def test_words_of_a_table_are_no_markdown_and_no_html():
     said = comment(made([30, 1], **{"model__a|b<c>": ["*x*", "@team [y](z)"]}), ["<script>", "`code` #1"])
     assert "<script>" not in said

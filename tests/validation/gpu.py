@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures the XLA engine on a machine's GPUs, for docs/gpus.md: whether its runs are the others', and how fast it is.
+"""Measures the XLA engine on a GPU, for docs/gpus.md: whether its runs are the others', and how fast it is.
 
     pip install -e '.[cuda,dev]' -c constraints.txt
     python tests/validation/gpu.py                    every protocol, about ten minutes each
@@ -92,8 +92,7 @@ def main() -> None:
     chosen = given.protocols or registry.names()
     if unknown := sorted({*chosen} - {*registry.names()}):
         parser.error(f"{unknown[0]}: one of {', '.join(registry.names())}")
-    devices = jax_engine.devices()
-    print(f"{len(devices)} x {devices[0].device_kind}, JAX {jax.__version__}, {os.cpu_count()} CPUs; {commit()}")
+    print(f"{jax_engine.device().device_kind}, JAX {jax.__version__}, {os.cpu_count()} CPUs; {commit()}")
     for measure, heads in (
         (equal, ("protocol", "variants", "all configurations", "runs", "of them lost data", "differ")),
         (speed, ("protocol", "XLA, steps/s", f"lanes on {num_cores()} cores, steps/s", "XLA/lanes", "the same sums")),

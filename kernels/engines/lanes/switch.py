@@ -6,7 +6,6 @@ between two chunks. If the generic engine is not compiled and runs are many, the
 first chunk of each is run by both and compared.
 """
 
-import contextlib
 import math
 import threading
 import time
@@ -41,10 +40,9 @@ _GAIN = 2.0
 """Gain over the generic engine below which shorter jobs, too, try further kernels."""
 _FEW_OPERATIONS, _MANY_OPERATIONS = 800, 1200
 """Most operations of a step for which twice as many lanes are tried, and for which queues are not."""
-_FEW_ASK, _SOME_ASK, _MANY_ASK = 1 / 256, 1 / 64, 1 / 16
-"""Shares of runs whose times are needed, as they lose data or stand exposed. Up to the first, the generic engine
-repeats these runs. Up to the last, a timed kernel of their own does. Above it, the kernel of all runs is timed. Jobs
-too short for a second kernel have the second share as their limit."""
+_MANY_ASK = 1 / 128
+"""Share of runs whose times are needed, as they lose data or stand exposed, above which the kernel is timed. Up to it,
+the generic engine repeats these runs."""
 _TOO_MANY = 1 / 8
 """Largest share of runs to be repeated at which a kernel is kept."""
 
@@ -83,10 +81,8 @@ class Switch:
         """Reason why there will be no kernel."""
         self.num_repeated = 0
         """Runs that kernels left to the generic engine."""
-        self._checked: tuple[Kernel | None, Kernel | None] = (None, None)
-        """The kernel and the teller whose results were compared."""
-        self._teller: Kernel | None = None
-        """Timed kernel that repeats the runs whose rows are incomplete since the kernel is not timed."""
+        self._checked: Kernel | None = None
+        """The kernel whose results were compared."""
         self._asked = False
         """Whether any runs were requested."""
         self._begun = False
@@ -122,8 +118,8 @@ class Switch:
 
     def _tally(self, seed: int, job: Job, left: int) -> np.ndarray:
         kernel = self.kernel
-        if kernel and self._checked != (both := (kernel, self._teller)):
-            return self._check(both, seed, job)
+        if kernel and self._checked is not kernel:
+            return self._check(kernel, seed, job)
         start = time.thread_time()  # a busy machine takes longer for compiling, too
         tally = self.by_kernel(kernel, seed, job)[0] if kernel else self._generic(seed, job)
         seconds = time.thread_time() - start
@@ -138,7 +134,7 @@ class Switch:
     def record(self, seed: int, job: Job) -> np.ndarray:
         """Records of a job, by a timed kernel if there is one whose results were compared."""
         kernel = self.kernel
-        if kernel is None or kernel is not self._checked[0] or not kernel.timed:
+        if kernel is None or kernel is not self._checked or not kernel.timed:
             return self._base.tally_of_runs(seed, runs_of(job), recording=True)[1]
         return self.by_kernel(kernel, seed, job, recording=True)[1]
 
@@ -149,7 +145,7 @@ class Switch:
         """
         if not timed and not self._seen[0]:
             self._seen += (_TRIAL_RUNS, self._asking(self._generic(0, Job(self.point, 0, _TRIAL_RUNS))))
-        timed = self._needs_time(worth_s) if timed is None else timed
+        timed = self._needs_time() if timed is None else timed
         if shape is None:
             self._get_faster(timed, worth_s)
             return
@@ -158,31 +154,16 @@ class Switch:
         except Unsupported as reason:
             self._give_up(str(reason))
         else:
-            self._get_others(timed, self.kernel.operations, worth_s)
-
-    def _get_others(self, timed: bool, operations: int, worth_s: float) -> None:
-        """Gets what long jobs gain from besides a kernel: compiled sums and, if the kernel is not `timed` and enough of
-        its rows are incomplete, a timed kernel that repeats those runs."""
-        if worth_s >= WORTH_COMPILING_S:
-            compile_sums(self.model)
-        if timed or worth_s < WORTH_COMPARING_S or self._share_asking() <= _FEW_ASK:
-            return
-        wide, narrow = shapes()
-        shape = wide if operations > _MANY_OPERATIONS else narrow
-        with contextlib.suppress(Unsupported):
-            self._teller = build(self._where, True, shape._replace(listed=True))
+            if worth_s >= WORTH_COMPILING_S:
+                compile_sums(self.model)
 
     def _asking(self, tally: np.ndarray) -> int:
         """Returns an upper bound on the number of runs whose time is needed."""
         return int(tally[LOST] + sum(tally[BROKEN + place] for place in exposures(self.model)))
 
-    def _share_asking(self) -> float:
+    def _needs_time(self) -> bool:
         runs, asking = self._seen.tolist()
-        return asking / runs if runs else 0.0
-
-    def _needs_time(self, worth_s: float) -> bool:
-        most = _MANY_ASK if worth_s >= WORTH_COMPARING_S else _SOME_ASK
-        return bool(math.isfinite(self.points.horizons[self.point]) or self._share_asking() > most)
+        return bool(math.isfinite(self.points.horizons[self.point]) or asking > _MANY_ASK * runs)
 
     def _consider(self, tally: np.ndarray, seconds: float, runs: int, left: int) -> None:
         """Begins to get the fastest kernel if it is worth that, judged by the time that is left or was spent so far.
@@ -197,7 +178,7 @@ class Switch:
             worth_s = max(self._spent_s, left / runs * seconds)
             if self._begun or worth_s < (WORTH_COMPARING_S if self.kernel else WORTH_LOADING_S):
                 return
-            timed, compile_s = self._needs_time(worth_s), max(WORTH_COMPILING_S, _TOOK_S.get(self.model.name, 0.0))
+            timed, compile_s = self._needs_time(), max(WORTH_COMPILING_S, _TOOK_S.get(self.model.name, 0.0))
             _, first = shapes()
             at_hand = is_kept(self._where, timed, first)
             if not at_hand and not timed and worth_s < compile_s:  # a timed one will do
@@ -245,7 +226,8 @@ class Switch:
         """
         wide, first = shapes()  # narrow lanes are the fastest of most models
         best = self._better(_Best(partial(self._generic, 0)), timed, first)
-        self._get_others(timed, best.operations, worth_s)
+        if worth_s >= WORTH_COMPILING_S:
+            compile_sums(self.model)
         if worth_s >= (WORTH_COMPARING_S if best.gain >= _GAIN else WORTH_COMPILING_S):
             best = self._better(best, timed, QUEUED if best.operations > _MANY_OPERATIONS else wide)
             if best.kernel and best.operations <= _FEW_OPERATIONS:
@@ -285,12 +267,12 @@ class Switch:
                 least[way] = min(least[way], time.thread_time() - start)
         return least[1] / least[0]
 
-    def _check(self, both: tuple[Kernel, Kernel | None], seed: int, job: Job) -> np.ndarray:
-        """Returns a chunk's tally by the generic engine, after comparing it with that of the kernel and its teller."""
+    def _check(self, kernel: Kernel, seed: int, job: Job) -> np.ndarray:
+        """Returns a chunk's tally by the generic engine, after comparing it with the kernel's."""
         tally = self._generic(seed, job)
-        found, _ = self.by_kernel(both[0], seed, job)
+        found, _ = self.by_kernel(kernel, seed, job)
         if np.array_equal(tally, found):
-            self._checked = both
+            self._checked = kernel
         else:
             self._give_up("its results differ from the generic engine's")
             warnings.warn(
@@ -320,10 +302,7 @@ class Switch:
         """Tally and records, and the number of runs that were repeated for them."""
         tally, records = empty(self.model, job.num_runs if recording else 0)
         left = add_runs(kernel, self._where, seed, runs_of(job), tally, records)
-        runs = job.first_run + left
-        if len(runs) and self._teller and not kernel.timed and not recording:
-            runs = runs[add_runs(self._teller, self._where, seed, runs, tally, records)]
-        if len(runs):
+        if len(runs := job.first_run + left):
             more, found = self._base.tally_of_runs(seed, runs, recording)
             tally += more
             if recording:

@@ -74,9 +74,7 @@ def restarted_empty(state, params, bookies):
 def lost_for_good(state, bookies):
     """These bookies are down."""
     return emptied(state, bookies)._replace(
-        b_fenced=state.b_fenced & ~bookies,
-        b_limbo=state.b_limbo & ~bookies,
-        b_down=state.b_down | bookies,
+        b_fenced=state.b_fenced & ~bookies, b_limbo=state.b_limbo & ~bookies, b_down=state.b_down | bookies
     )
 
 

@@ -28,8 +28,7 @@ def recoverer(state, slot):
 def with_recoverer(state, slot, client):
     """The state with the client of that slot replaced."""
     return state._replace(
-        recoverer_0=where(slot == 0, client, state.recoverer_0),
-        recoverer_1=where(slot == 0, state.recoverer_1, client),
+        recoverer_0=where(slot == 0, client, state.recoverer_0), recoverer_1=where(slot == 0, state.recoverer_1, client)
     )
 
 

@@ -109,8 +109,7 @@ def after_publishing(params):
 def with_compactor(state, more, next_state):
     """The compactor in `next_state` if it has more to do, else back in phase one, its result dropped."""
     return state._replace(
-        compactor_state=where(more, next_state, IN_PHASE_ONE),
-        read_position=where(more, state.read_position, 0),
+        compactor_state=where(more, next_state, IN_PHASE_ONE), read_position=where(more, state.read_position, 0)
     )
 
 
@@ -135,8 +134,7 @@ def compactor_phase_two_delete_ledger(state, params, instance, lost):
     # it is deleted even while it is used; with one ledger only, there is none to delete
     newest = max_compacted_ledger_id(state)
     state = state._replace(
-        ledgers=state.ledgers & ~(ROW << ((8 * newest - 16) & 63)),
-        existing=state.existing & ~((1 << newest) >> 2),
+        ledgers=state.ledgers & ~(ROW << ((8 * newest - 16) & 63)), existing=state.existing & ~((1 << newest) >> 2)
     )
     return with_compactor(state, params.persist_cursor_before_delete == 0, IN_PHASE_TWO_PERSIST_CURSOR)
 

@@ -273,13 +273,9 @@ def with_local(local, b, replicas, isr, leader, leader_epoch, partition_epoch):
     return Local(*(with_row(rows, b, value) for rows, value in zip(local, known, strict=True)))
 
 
-def with_alter(alters, i, kind, isr, epochs):
+def with_alter(sent, i, kind, isr, epochs):
     """The AlterPartition exchange of row i replaced."""
-    return Alters(
-        with_wide_row(alters.kinds, i, kind),
-        with_wide_row(alters.isrs, i, isr),
-        alters.epochs.put(i, epochs),
-    )
+    return Alters(with_wide_row(sent.kinds, i, kind), with_wide_row(sent.isrs, i, isr), sent.epochs.put(i, epochs))
 
 
 # ---- logs

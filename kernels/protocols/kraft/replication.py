@@ -54,8 +54,7 @@ def with_exchange(state, f, t, head, body):
     head_word = (head_word & ~(head_mask << (HEAD_BITS * place))) | head << (HEAD_BITS * place)
     body_word = (body_word & ~(body_mask << (BODY_BITS * place))) | body << (BODY_BITS * place)
     return state._replace(
-        fetch_heads=with_word(state.fetch_heads, f, head_word),
-        fetch_bodies=with_word(state.fetch_bodies, f, body_word),
+        fetch_heads=with_word(state.fetch_heads, f, head_word), fetch_bodies=with_word(state.fetch_bodies, f, body_word)
     )
 
 
@@ -153,8 +152,7 @@ def receive_fetch_request(state, params, instance, lost):
     diverging = where(diverges, end_offset | end_epoch << MAX_VALUES, 0)
     answer = epoch | offset << 4 | row(state.hwms, b) << 7 | where(fenced, error, OK) << 10
     return with_exchange(state, f, b, answer, record | diverging)._replace(
-        fetch_requests=state.fetch_requests & ~(1 << instance),
-        fetch_responses=state.fetch_responses | (1 << instance),
+        fetch_requests=state.fetch_requests & ~(1 << instance), fetch_responses=state.fetch_responses | (1 << instance)
     )
 
 

@@ -11,6 +11,7 @@ def promise(values: Mapping[str, Any]) -> Promise:
     """Returns the promise of a configuration, from its parameters by dotted key."""
     servers = values["model.servers"]
     quorum = servers // 2 + 1
+    rejoins = values.get("variant.rejoin_as_new", True)
     synced = ("variant.follower_fsync_before_reply", "variant.leader_fsync_before_include_in_quorum")
     return Promise(
         copies=quorum,
@@ -22,6 +23,12 @@ def promise(values: Mapping[str, Any]) -> Promise:
         waits_for=quorum,
         node="server",
         leaderless_for=first_timeout(servers, values.get("rates.timeout", 1.0)),
+        by_majority=True,
+        provided="" if rejoins else ", but no wiped server that votes",
+        uncounted=""
+        if rejoins
+        else "variant.rejoin_as_new = false: true with a cluster; what wiped servers that vote "
+        "lose is not computed there",
     )
 
 

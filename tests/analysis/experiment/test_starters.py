@@ -36,7 +36,7 @@ def test_the_file_is_about_the_cluster_and_has_today_s_design(tmp_path):
     assert experiment.points[0].point.lifetime == 3 * 86_400
 
 
-@pytest.mark.parametrize("said", ["1e4", "1E+4", "10,000", "010000", "1_0000.0"])
+@pytest.mark.parametrize("said", ["1e4", "1E+4", "10,000", "10,000.0", "1,000e1", "010000", "1_0000.0"])
 def test_a_number_of_entries_may_be_written_as_numbers_are(said, tmp_path):
     experiment = load("bookkeeper", MINE._replace(entries_per_second=said), tmp_path)
     assert experiment.clusters[0].cluster.entries == pytest.approx(10_000 * 3 * 86_400)
@@ -65,7 +65,6 @@ KEYS = {
         ("bookkeeper", "3 2 2", (3, 2, 2)),
         ("bookkeeper", "e 5, wq 3, aq 2", (5, 3, 2)),
         ("bookkeeper", "5/5/1", (5, 5, 1)),
-        ("kraft", "RF 1, min ISR 1, acks all", (1, 1, "all")),
         ("kraft", "rf 2, min isr 2, acks -1", (2, 2, "all")),
         ("kraft", "3/2/all", (3, 2, "all")),
         ("kraft", "5,3,all", (5, 3, "all")),
@@ -181,6 +180,10 @@ def test_so_they_do_in_files_that_are_not_about_a_cluster(path, of_zones, of_bro
         ({"racks": "41"}, "racks 41: at most as many as nodes (40)"),
         ({"entries_per_second": "0"}, f"entries_per_second 0: {PER_SECOND}"),
         ({"entries_per_second": "1e13"}, f"entries_per_second 1e13: {PER_SECOND}"),
+        *(
+            ({"entries_per_second": said}, f"entries_per_second {said}: {PER_SECOND}")
+            for said in ("1,6", "0,125", "1,6000", "1.600,5", "16,00", ",1", "1,600,5")
+        ),
         ({"entries_per_second": "nan"}, f"entries_per_second nan: {PER_SECOND}"),
         ({"retention": "3"}, 'retention 3: a time such as "5 s" or "7 days"'),
         ({"retention": "0 days"}, 'retention 0 days: a time such as "5 s" or "7 days"'),
@@ -196,6 +199,30 @@ def test_so_they_do_in_files_that_are_not_about_a_cluster(path, of_zones, of_bro
 )
 def test_what_is_wrong_is_refused(changed, said):
     assert refusal(starters.filled_template, "bookkeeper", MINE._replace(**changed)) == said
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("outages", "0,5"), ("failovers", "1,5"), ("node_loss", ","), ("entry_bytes", "6,7")]
+)
+def test_a_decimal_comma_is_refused_where_a_figure_is_asked_for(name, said):
+    """It was left out: 0,5 was read as 5."""
+    assert refusal(starters.filled_template, "bookkeeper", MINE._replace(**{name: said})).startswith(
+        f"{name} {said}: a "
+    )
+
+
+def test_a_decimal_comma_makes_no_number_of_partitions():
+    wrong = MINE._replace(quorums="3/2/all", partitions="1,5")
+    assert refusal(starters.filled_template, "kraft", wrong) == "partitions 1,5: an integer from 1 to 1,000,000"
+
+
+def test_topics_of_one_replica_are_refused_unless_there_is_one_broker(tmp_path):
+    """Racks and outages were left out for all designs, so that RF 1 seemed to lose nothing to them."""
+    why = "what one copy loses to each restart and outage is not counted"
+    said = f"quorums RF 1, min ISR 1, acks all: RF at least 2, as {why}"
+    assert refusal(starters.filled_template, "kraft", MINE._replace(quorums="3/2/all; 1/1/all")) == said
+    alone = load("kraft", MINE._replace(nodes="1", racks="1", quorums="1/1/all"), tmp_path)
+    assert [each.varied["model.replication_factor"] for each in alone.clusters] == [1]
 
 
 def test_more_in_sync_than_there_are_is_refused():
@@ -221,12 +248,16 @@ def test_topics_with_acks_1_have_scenarios_of_their_leaders(tmp_path):
     assert {each.scenario for each in experiment.points if enough[each.point_id] == 1.0} == {
         *("rack_loses_power", "rack_loses_power_under_lag", "broker_lost", "broker_lost_under_lag")
     }
+    restarts = experiment.scenarios["broker_restarts"].event(placed[3, 1])
+    assert (restarts.per_year, restarts.hits) == (pytest.approx(40 * 12), crashes.hits)
+    point = next(each.point for each in experiment.points if each.scenario == "broker_restarts")
+    assert 3 * point.rates["no_data_loss_shutdown"] == pytest.approx(100 / 1000)
     with pytest.raises(ConfigError, match="a per_year above 0"):
         placed_designs(experiment.changed("scenarios.broker_crashes.per_year=0"))
     assert "broker_crashes" not in load("kraft", MINE._replace(quorums="3/2/all"), tmp_path).scenarios
 
 
-@pytest.mark.parametrize("scenario", ["broker_crashes", "leader_cut_off"])
+@pytest.mark.parametrize("scenario", ["broker_crashes", "broker_restarts", "leader_cut_off"])
 def test_what_follows_from_acks_1_is_proved_absent_without_it(scenario, tmp_path):
     experiment = load("kraft", MINE._replace(quorums="2/1/1"), tmp_path)
     p = dict[str, float]()

@@ -63,6 +63,8 @@ def test_a_time_is_read_exactly(text):
         ("1 / (2 ms", units.RATE),
         ("1e999 / s", units.RATE),
         ("per hour", units.RATE),
+        ("١ / s", units.RATE),  # an Arabic 1, and a wide 2
+        ("1 / ２ s", units.RATE),
         ("", units.RATE),
     ],
 )
@@ -70,7 +72,9 @@ def test_what_is_no_rate_is_refused(text, said):
     assert said in refusal(units.read_rate, text)
 
 
-@pytest.mark.parametrize("text", ["1 / s", "5", "1,200 years", "5 %", "1 month", "9" * 30 + " s", "inf s"])
+@pytest.mark.parametrize(
+    "text", ["1 / s", "5", "1,200 years", "5 %", "1 month", "9" * 30 + " s", "inf s", "١ s", "1_０００ s"]
+)
 def test_what_is_no_time_is_refused(text):
     with pytest.raises(ConfigError):
         units.read_time(text)

@@ -50,7 +50,22 @@ def test_a_line_that_is_repeated_is_one_loss_also_if_it_has_dates_alone(tmp_path
         path.write_text("\n".join(("kind,node,start,end,data_lost", *[line] * number)))
     found = {each.kind: each.events for each in incidents.counts_of_lists(lists, YEAR, oddities)}
     assert found[evidence.NODE_LOSSES] == 1
-    assert {odd: seen.times for odd, seen in oddities.items()} == {incidents.OVERLAPPING: 2}
+    assert {odd: seen.times for odd, seen in oddities.items()} == {incidents.OVERLAPPING: 2, incidents.NO_DURATION: 3}
+
+
+def test_an_incident_that_ends_on_the_date_on_which_it_starts_has_no_known_duration(tmp_path):
+    """It did not last 0 s: each rate would be as much too high as such lines are many."""
+    same_day = [
+        f"{kind},{kind}{i},2025-0{i}-01,2025-0{i}-01,{i < 4}" for kind in ("node", "repair") for i in range(1, 6)
+    ]
+    found, oddities = read(tmp_path, *same_day)
+    assert found[evidence.NODE_LOSSES] == (3, 10 * YEAR_S)
+    assert found[evidence.NODE_STOPS] == (2, 10 * YEAR_S)
+    assert found.keys().isdisjoint({evidence.REPLACEMENTS, evidence.NODE_RETURNS, evidence.REPAIRS})
+    assert oddities == {incidents.NO_DURATION: 10}
+    found, _ = read(tmp_path, *same_day, "node,b,2025-07-01,2025-07-02,true", "repair,b,2025-07-01T00:00,,")
+    assert found[evidence.REPLACEMENTS] == (1, 86_400)
+    assert found[evidence.REPAIRS] == (0, 184 * 86_400 / 2)
 
 
 def test_a_node_that_is_lost_as_soon_as_it_is_replaced_is_two_losses(tmp_path):

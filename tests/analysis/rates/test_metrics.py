@@ -283,6 +283,49 @@ def test_spells_that_no_stop_explains_are_stalls_or_isolations(read, metric, beg
     assert begin not in read(answer((metric, {}, gauge)))[0]
 
 
+SPELL = [int(10 <= i < 16) for i in range(30)]
+"""A gauge of under-replication, every minute."""
+
+
+@pytest.mark.parametrize(
+    ("missing", "counted"),
+    [(range(10, 16), 7 + 11), (range(9, 13), 6 + 13), (range(14, 17), 9 + 10), (range(10, 11), 7 + 13)],
+)
+def test_a_node_that_has_no_samples_of_up_for_a_while_may_have_stopped_and_does_not_stall(read, missing, counted):
+    pairs = [(START + STEP * i, 1) for i in range(30) if i not in missing]
+    found, oddities = read(answer((URP, {}, SPELL), up("a", {}), ("up", {"instance": "b"}, pairs)))
+    assert found[evidence.FOLLOWER_STALLS] == (0, 2 * STEP * counted)
+    assert evidence.STALL_ENDS not in found
+    assert oddities == {metrics.GAPS: 1}
+
+
+@pytest.mark.parametrize("late_s", [7, 53, -7])
+def test_stalls_are_found_also_if_up_was_sampled_a_while_earlier_or_later(read, late_s):
+    brokers = [
+        ("up", {"instance": name}, [(START + late_s + STEP * i, int(i not in down)) for i in range(30)])
+        for name, down in (("a", (24, 25)), ("b", ()))
+    ]
+    gauge = [each or int(i in (25, 26)) for i, each in enumerate(SPELL)]
+    found, oddities = read(answer((URP, {}, gauge), *brokers))
+    assert found[evidence.FOLLOWER_STALLS][0] == 1
+    assert found[evidence.STALL_ENDS] == (1, 6 * STEP)
+    assert oddities == {metrics.NOT_KNOWN: 1}  # the first sample or the last
+
+
+def test_samples_at_which_a_node_is_not_known_to_be_up_do_not_count_and_are_told(read):
+    """`up` every five minutes: every fifth sample of the gauge and the one after it count."""
+    found, oddities = read(answer((URP, {}, SPELL), minutes("up", [1] * 7, step=5), up("b", {})))
+    assert oddities == {metrics.NOT_KNOWN: 18}
+    assert found[evidence.FOLLOWER_STALLS] == (0, 2 * 4 * STEP)
+    assert found[evidence.STALL_ENDS] == (1, 2 * STEP)
+
+
+def test_up_of_another_time_tells_nothing_of_stalls_and_this_is_told(read):
+    found, oddities = read(answer((URP, {}, SPELL), minutes("up", [1] * 30, since=1000)))
+    assert oddities == {metrics.NOT_KNOWN: 30}
+    assert found.keys().isdisjoint({evidence.FOLLOWER_STALLS, evidence.STALL_ENDS})
+
+
 def test_a_stall_that_is_not_over_adds_its_time_alone(read):
     found, _ = read(answer((URP, {}, [0] * 20 + [1] * 10), up("a", {})))
     assert found[evidence.FOLLOWER_STALLS] == (1, 20 * STEP)
@@ -307,6 +350,51 @@ def test_adds_that_time_out_are_messages_that_are_lost(read, prefix):
     ]
     assert read(answer(late, *adds))[0] == {evidence.LOST_MESSAGES: (3, 2000)}
     assert read(answer(late, (*adds[0][:2], [0, 1, 1]))) == ({}, {metrics.TOO_MANY: 1})
+
+
+def minutes(name, values, labels=None, since=0, step=1):
+    """A series that starts some minutes late."""
+    return (name, labels or {}, [(START + STEP * (since + step * i), each) for i, each in enumerate(values)])
+
+
+LATE, ADDS = "per_channel_bookie_client_timeout_add_entry_count", "per_channel_bookie_client_add_entry_count"
+
+
+@pytest.mark.parametrize(
+    ("late", "adds", "counts", "left"),
+    [
+        (range(31), range(0, 31_000, 1000), (30, 60_000), 0),
+        (range(2), range(0, 31_000, 1000), (1, 2000), 29),
+        (range(31), range(0, 2000, 1000), (1, 2000), 29),
+        (range(0, 31, 10), range(0, 16_000, 1000), (15, 30_000), 2),  # half of a step of 10 min, and one
+    ],
+)
+def test_a_counter_and_what_it_is_counted_in_count_in_the_time_that_both_cover(read, late, adds, counts, left):
+    found, oddities = read(answer(minutes(LATE, late, step=late.step), minutes(ADDS, adds)))
+    assert found == {evidence.LOST_MESSAGES: counts}
+    assert oddities == ({metrics.NOT_BOTH: left} if left else {})
+
+
+def test_series_that_take_turns_cover_a_time_together_and_one_between_them_not(read):
+    shrinks = [
+        minutes("kafka_server_replicamanager_isrshrinks", range(11), {"pod": "a"}),
+        minutes("kafka_server_replicamanager_isrshrinks", range(11), {"pod": "b"}, since=20),
+    ]
+    leaders = minutes("kafka_server_replicamanager_leadercount", [5] * 41, {"pod": "a"}, since=-5)
+    found, oddities = read(answer(*shrinks, leaders))
+    assert found == {evidence.ISR_SHRINKS: (20, 20 * 5 * STEP)}
+    assert oddities == {metrics.NOT_BOTH: 5 + 10 + 5}
+
+
+def test_metrics_that_share_no_time_tell_nothing_and_this_is_told(read):
+    copied = "replication_worker_rereplicate"
+    series = [
+        minutes(f"{copied}_count", range(5), {"success": "true"}),
+        minutes(f"{copied}_sum", range(0, 500, 100), {"success": "true"}, since=5),
+    ]
+    assert read(answer(*series)) == ({}, {metrics.NOT_BOTH: 8})
+    series[1] = (series[1][0], {"success": "false"}, series[1][2])
+    assert read(answer(*series)) == ({}, {metrics.NOT_BOTH: 4})
 
 
 def test_ledgers_are_repaired_in_half_the_time_until_all_are_whole(read):

@@ -187,6 +187,7 @@ def test_the_search_goes_on_behind_data_loss_and_random_runs_do_not():
     lines = formats.step_lines(found.trace, trace.replay_in_words(found.trace)).splitlines()
     assert lines[0] == "CompactedLedgerLeak breaks in 12 steps"
     assert "     ! CompactionHorizonCorrectness is broken: data loss, where a random run ends" in lines
+    assert lines[-2] == "     ! CompactedLedgerLeak is broken"  # before what is said of it
     nothing = found_in("leaked_ledger.toml", overrides, ["CompactedLedgerLeak"], NO_MEMORY)
     assert (nothing.trace, nothing.proved) == (None, False)
 

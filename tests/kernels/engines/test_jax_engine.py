@@ -1,15 +1,11 @@
 """The XLA engine gives what the Numba engine gives, run by run and bit for bit, however its batches are cut."""
 
 import logging
-import os
-import subprocess
-import sys
 from functools import cache
 
 import jax
 import numpy as np
 import pytest
-from jax.sharding import Mesh
 
 from quorisk.kernels.engines import jax_batch, jax_engine, numba_engine, points, tally
 from quorisk.kernels.engines.job import RECORD, Job
@@ -133,7 +129,7 @@ def advance(monkeypatch):
 @pytest.mark.exhaustive
 def test_results_do_not_depend_on_the_size_of_batches_and_rounds(advance, monkeypatch):
     """Nor on how many copies of the sums there are, one for so many lanes."""
-    monkeypatch.setattr(jax_engine, "num_lanes", lambda model, device: 256)
+    monkeypatch.setattr(jax_engine, "num_lanes", lambda: 256)
     monkeypatch.setattr(jax_batch, "STEPS", 3)  # these two are a part of the compiled program
     monkeypatch.setattr(jax_batch, "_LANES_PER_TALLY", 64)
     assert (by_jax(JOBS) == by_numba(JOBS)).all()
@@ -142,7 +138,7 @@ def test_results_do_not_depend_on_the_size_of_batches_and_rounds(advance, monkey
 
 def test_one_compiled_program_serves_every_queue(advance, caplog):
     by_jax(JOBS)
-    assert advance(TOPIC, Mesh(np.array(jax_engine.devices()), ("devices",)))._cache_size() == 1
+    assert advance(TOPIC)._cache_size() == 1
     with jax.log_compiles(), caplog.at_level(logging.WARNING):
         by_jax([Job(0, 0, 50)] * 40, 1, CRASHES[:1])
         by_jax([Job(2, 2**50, 20_000)], 7, [*CRASHES, point_of(TOPIC, keys=3, messages=5, max_steps=9, horizon=2.0)])
@@ -150,50 +146,6 @@ def test_one_compiled_program_serves_every_queue(advance, caplog):
         assert not [record.message for record in caplog.records if "ompil" in record.message]
         jax.jit(lambda x: x + len(caplog.records))(1.0)
         assert [record.message for record in caplog.records if "ompil" in record.message]
-
-
-THREE_DEVICES = """
-from tests.kernels.engines.test_jax_engine import CRASHES, JOBS, SEED, TOPIC
-from tests.kernels.engines.test_jax_engine import by_jax, by_numba, jax_engine, numba_engine, points
-assert len(jax_engine.devices()) == 3
-assert (by_jax(JOBS) == by_numba(JOBS)).all()
-packed = points.pack(TOPIC, CRASHES)
-want, have = (engine.record(TOPIC, packed, JOBS[0], SEED) for engine in (numba_engine, jax_engine))
-assert (want == have).all()
-print("agree")
-"""
-
-
-@pytest.mark.exhaustive
-def test_several_devices_share_the_runs():
-    environment = os.environ | {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": "--xla_force_host_platform_device_count=3"}
-    environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
-    told = subprocess.run(
-        [sys.executable, "-c", THREE_DEVICES], env=environment, capture_output=True, text=True, check=False
-    )
-    assert told.stdout == "agree\n", told.stderr
-
-
-class Device:
-    """A GPU with so much memory."""
-
-    platform, device_kind = "gpu", "NVIDIA Abacus"
-
-    def __init__(self, free):
-        self.free = free
-
-    def memory_stats(self):
-        return {"bytes_limit": self.free + 10**6, "bytes_in_use": 10**6}
-
-
-def test_a_batch_fits_the_devices_memory():
-    roomy, small = (jax_engine.num_lanes(TOPIC, Device(free)) for free in (10**12, 2 * 10**8))
-    assert roomy == 2**18 > small >= 2**14
-    assert 2 * 10**8 / 32 < jax_batch.batch_bytes(TOPIC, small) <= 2 * 10**8 / 8
-    with pytest.raises(
-        EngineError, match=r"^NVIDIA Abacus: 1,000 bytes of memory are free, which is too little for a batch$"
-    ):
-        jax_engine.num_lanes(TOPIC, Device(1000))
 
 
 def test_a_device_that_runs_out_of_memory_is_told_in_a_line(monkeypatch):

@@ -11,7 +11,7 @@ import pytest
 
 from quorisk.kernels.engines import lanes, numba_engine
 from quorisk.kernels.engines.job import Job
-from quorisk.kernels.engines.lanes import build, runs, switch, traced
+from quorisk.kernels.engines.lanes import build, switch, traced
 from quorisk.kernels.engines.lanes.build import QUEUED, Configuration, Kernel
 from quorisk.kernels.engines.lanes.switch import Switch
 from quorisk.kernels.engines.lanes.traced import Shape
@@ -285,7 +285,7 @@ def test_a_kernel_that_tells_the_time_is_loaded_for_runs_that_need_none(monkeypa
     found, asked = Switch(model, pack(model, [point]), 0), list[bool]()
     monkeypatch.setattr(Switch, "prepare", lambda self, timed, worth_s: asked.append(timed))
     monkeypatch.setattr(switch, "is_kept", lambda of, timed, shape: timed)
-    monkeypatch.setattr(Switch, "_needs_time", lambda self, worth_s: False)
+    monkeypatch.setattr(Switch, "_needs_time", lambda self: False)
     nothing = np.zeros_like(numba_engine.tally_of(found.model, found.points, 0, Job(0, 0, 1)))
     found._consider(nothing, 1.0, 1000, 0)
     found._begun = False
@@ -326,72 +326,6 @@ def test_why_there_is_no_kernel(monkeypatch):
 
     monkeypatch.setattr(traced, "_bounds", untraceable)
     assert why() == "compaction cannot be traced: a branch on a traced value"
-
-
-@pytest.fixture
-def telling(monkeypatch):
-    """A kernel that tells no time, and lanes that run again those that lose data, of a list in several parts."""
-    monkeypatch.setattr(switch, "_MANY_ASK", 1.0)
-    monkeypatch.setattr(runs, "BATCH_RUNS", 100)
-    model, point = losing()
-    found = Switch(model, pack(model, [point]), 0)
-    found.prepare(shape=Shape(16, 32))
-    assert found.kernel is not None
-    assert not found.kernel.timed
-    return found
-
-
-@pytest.mark.parametrize("first", [0, (1 << 32) - 70, 1 << 41])
-def test_lanes_of_their_own_run_again_what_is_told_with_its_time(telling, monkeypatch, first):
-    job = Job(0, first, RUNS)
-    sums, _ = telling.by_kernel(telling.kernel, 3, job)
-    assert sums[LOST] > 100
-    assert np.array_equal(sums, numba_engine.tally_of(telling.model, telling.points, 3, job))
-    assert telling.num_repeated == 0
-    monkeypatch.setattr(telling, "_teller", None)
-    assert np.array_equal(sums, telling.by_kernel(telling.kernel, 3, job)[0])
-    assert telling.num_repeated == sums[LOST]
-
-
-def test_what_such_lanes_leave_open_is_left_to_the_generic_engine(monkeypatch):
-    """Two runs are observed for two steps, so that most others are not as these."""
-    monkeypatch.setattr(switch, "_MANY_ASK", 1.0)
-    monkeypatch.setattr(runs, "BATCH_RUNS", 100)
-    monkeypatch.setattr("quorisk.kernels.tracing.observe.MAX_ROUNDS", 2)
-    monkeypatch.setattr("quorisk.kernels.tracing.observe.NUM_RUNS", 2)
-    model, point = losing()
-    found, job = Switch(model, pack(model, [point]), 0), Job(0, 0, RUNS)
-    found.prepare(shape=Shape(16, 32))
-    assert found._teller is not None
-    assert found.kernel is not None
-    assert np.array_equal(found.by_kernel(found.kernel, 3, job)[0], numba_engine.tally_of(model, found.points, 3, job))
-    assert found.num_repeated > RUNS / 4
-
-
-def test_what_is_run_again_is_compared_too(telling):
-    """Also if the lanes for that come later than the kernel."""
-    teller, job = telling._teller, Job(0, 0, RUNS)
-    telling._teller = None
-    telling.tally(0, job, 0)
-    assert teller is not None
-    assert telling.kernel is not None
-    telling._teller = teller._replace(run=lambda seed, *others: teller.run(seed + 1, *others))
-    with pytest.warns(RuntimeWarning, match="differ from the generic engine's"):
-        found = telling.tally(0, job, 0)
-    assert np.array_equal(found, numba_engine.tally_of(telling.model, telling.points, 0, job))
-    assert telling.kernel is None
-
-
-def test_short_runs_are_not_worth_lanes_of_their_own(telling, monkeypatch):
-    monkeypatch.setattr(switch, "_SOME_ASK", 1.0)
-    for worth_s, is_told in ((switch.WORTH_COMPARING_S - 1, False), (switch.WORTH_COMPARING_S, True)):
-        telling._teller = None
-        telling.prepare(shape=Shape(16, 32), worth_s=worth_s)
-        assert not telling.kernel.timed
-        assert (telling._teller is not None) == is_told
-    monkeypatch.setattr(switch, "_SOME_ASK", 0.001)
-    telling.prepare(shape=Shape(16, 32), worth_s=switch.WORTH_COMPARING_S - 1)
-    assert telling.kernel.timed
 
 
 def test_losing_runs_are_timed_where_there_are_many():
