@@ -26,7 +26,7 @@ def whole(path: Path, argument: str) -> Iterator[Path]:
         there = Path(os.path.realpath(path))
         if there.is_symlink():
             raise OSError(errno.ELOOP, "")
-        if there.exists() and not there.is_file():
+        if path.exists() and not path.is_file():  # the real path of a pipe does not exist
             yield path
             return
         part = there.with_name(f".quorisk-{secrets.token_hex(8)}{path.suffix}")
@@ -55,9 +55,9 @@ def require_writable(path: Path, argument: str) -> None:
     """Raises what `write_whole` would, before the work that the output is of. Devices are left to it."""
     there = Path(os.path.realpath(path))
     try:
-        if there.is_dir() or there.is_file():
+        if path.is_dir() or path.is_file():
             there.open("ab").close()
-        if there.is_file() or not there.exists():
+        if path.is_file() or not path.exists():
             TemporaryFile(dir=there.parent).close()
     except OSError as error:
         raise _unwritable(path, error, argument) from None

@@ -4,6 +4,7 @@ import os
 import resource
 import stat
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -72,3 +73,14 @@ def test_where_nothing_can_be_written_is_bad_input(tmp_path, name):
     with pytest.raises(ConfigError, match=r"^out [^\n]*: cannot be written: \w[^\n]*$"):
         files.write_whole(tmp_path / name, b"new", "out")
     assert os.listdir(tmp_path) == ["loop"]
+
+
+def test_a_pipe_is_written_itself():
+    """As /dev/stdout is in `quorisk trace ... --out /dev/stdout | head`."""
+    read, write = os.pipe()
+    path = Path(f"/dev/fd/{write}")
+    files.require_writable(path, "out")
+    files.write_whole(path, b"whole", "out")
+    os.close(write)
+    with os.fdopen(read, "rb") as pipe:
+        assert pipe.read() == b"whole"
