@@ -108,7 +108,7 @@ def exact(
     model, grid_point = experiment.model, only_point(experiment)
     _check_bounds(steps, times)
     if export_to:
-        check_name(export_to)
+        _check_name(export_to)
     start = time.perf_counter()
     chain = chain_of(experiment, memory_bytes, progress)
     if export_to:
@@ -199,12 +199,12 @@ def export(chain: Chain, model: Model, path: Path, kind: Literal["dtmc", "ctmc"]
 
     A dtmc counts steps; a ctmc has the rates at which states are left as well.
     """
-    check_name(path)
+    _check_name(path)
     with files.whole(path, "export") as part:
         umb.write_umb(chain, model, part, "discrete" if kind == "dtmc" else "stochastic")
 
 
-def check_name(path: Path) -> None:
+def _check_name(path: Path) -> None:
     """Raises ConfigError unless a chain may be written to a file of this name."""
     if path.suffix != ".umb":
         raise ConfigError(f"{path}: a chain is written to a file that ends in .umb")
