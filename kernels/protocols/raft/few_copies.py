@@ -1,8 +1,7 @@
 """Disks that have a value of Raft once it is acknowledged, while nothing fails: an exact sum over a chain.
 
 The leader sends the value to each follower, which stores it and answers; each server syncs its log by itself. A request
-that is lost is sent again. That an answer may be lost is left out: more disks have the value when it is acknowledged
-late.
+that is lost is sent again. Lost answers are left out: a value that is acknowledged late is on more disks by then.
 """
 
 from collections import defaultdict
