@@ -6,7 +6,6 @@ import re
 from base64 import b64decode, b64encode
 
 import numpy as np
-import pytest
 
 from quorisk.analysis.decision.advice import recommend
 from quorisk.analysis.experiment import config
@@ -300,55 +299,6 @@ def test_invariants_that_say_nothing_more_are_not_shown():
     assert text.shown(given) == ["data loss", "CompactedLedgerLeak"]
     given.loc[lossy, "losses"] = [0, 29]
     assert text.shown(given) == ["data loss", "CompactedLedgerLeak", "CompactionHorizonCorrectness"]
-
-
-@pytest.mark.parametrize(
-    ("value", "written"),
-    [
-        (0.0123456, "0.0123"),
-        (0.9996, "0.99960"),
-        (99.96, "100"),
-        (1.0, "1.00"),
-        (123.4, "123"),
-        (1234.0, "1234"),
-        (3.6888e-6, "3.69 × 10⁻⁶"),
-        (9.999e-4, "0.00100"),
-        (1e-12, "1.00 × 10⁻¹²"),
-        (123456.0, "1.23 × 10⁵"),
-    ],
-)
-def test_numbers_have_three_digits(value, written):
-    assert numbers.number(value) == written
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "written"),
-    [
-        (0.0123456, 0.0123456, "0.0123 to 0.0124"),
-        (3.6888e-6, 3.6888e-6, "3.68 to 3.69 × 10⁻⁶"),
-        (0.05, 0.05, "0.0500 to 0.0500"),
-        (0.99491, 0.99499, "0.994 to 0.995"),
-        (0.999123, 0.999128, "0.99912 to 0.99913"),
-        (0.0, 1.0, "0.00 to 1.00"),
-        (9.123e-7, 1.4449e-6, "9.12 × 10⁻⁷ to 1.45 × 10⁻⁶"),
-        (9.123e-11, 1.4449e-6, "9.12 × 10⁻¹¹ to 1.45 × 10⁻⁶"),
-        (9.123e-4, 0.0144, "9.12 × 10⁻⁴ to 0.0144"),
-    ],
-)
-def test_ends_of_intervals_are_rounded_away_from_what_they_hold(low, high, written):
-    assert numbers.interval({"losses": 1, "low": low, "high": high}) == written
-    bound = f"< {written.rpartition(' to ')[2]}" if high < 1 else "at most 1"
-    assert numbers.probability({"losses": 0, "high": high}) == bound
-
-
-def test_what_cannot_be_has_no_bound():
-    assert numbers.probability({"losses": 0, "high": 0.0}, numbers.plain) == "0"
-
-
-def test_differences_have_signs_and_their_intervals_hold_them():
-    assert numbers.with_sign(0.99996) == "+0.999960"
-    assert numbers.in_brackets(-0.0123456, 0.0123456, numbers.with_sign) == "[−0.0124, +0.0124]"
-    assert numbers.in_brackets(0.99961, float("inf")) == "[0.99961, inf]"
 
 
 def test_a_summary_on_screen_ends_before_it_fills_the_screen():

@@ -107,7 +107,7 @@ MUTANTS = (
     Mutant("analysis/rates/metrics.py", '("end", ~is_well[:-1], part)', '("end", ~is_well[:-1], 1.0)',
            "tests/analysis/rates/test_metrics.py"),
     Mutant("analysis/rates/rolls.py", "roll[-1].end_s <= stop.start_s <= roll", "stop.start_s <= roll",
-           "tests/analysis/rates/test_metrics.py"),
+           "tests/analysis/rates/test_stalls.py"),
     Mutant(f"{STATISTICS}/intervals.py", "losses, runs - losses + 1, tail)", "losses, runs - losses, tail)",
            "tests/analysis/test_calibrate.py tests/analysis/statistics"),
     Mutant(f"{STATISTICS}/sequential.py", "reach = -math.log1p(-confidence) -",

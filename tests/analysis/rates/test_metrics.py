@@ -8,37 +8,10 @@ import pytest
 from quorisk.analysis.rates import metrics, prometheus
 from quorisk.analysis.rates.oddities import Oddities
 from quorisk.kernels.protocols import evidence, registry
+from tests.analysis.rates.answers import START, STEP, answer, minutes
 
 ROOT = Path(__file__).parents[3]
-STEP = 60
-START = 1_735_689_600
-"""2025-01-01."""
 RESTARTS = "kube_pod_container_status_restarts_total"
-
-
-def answer(*series):
-    """What Prometheus answers: series of name, labels and values, every minute, or pairs of time and value."""
-    result = []
-    for name, labels, values in series:
-        pairs = [each if isinstance(each, tuple) else (START + STEP * i, each) for i, each in enumerate(values)]
-        named = {"__name__": name} if name else {}
-        result.append({"metric": {**named, **labels}, "values": [[time, str(value)] for time, value in pairs]})
-    return {"status": "success", "data": {"resultType": "matrix", "result": result}}
-
-
-@pytest.fixture
-def read(tmp_path):
-    def read(*answers, name="metrics"):
-        paths = []
-        for number, each in enumerate(answers):
-            paths.append(tmp_path / (f"{name}.{number}.json" if isinstance(each, dict) else f"{number}.json"))
-            paths[-1].write_text(each if isinstance(each, str) else json.dumps(each))
-        oddities: Oddities = {}
-        found = metrics.counts_of_queries(paths, oddities)
-        counts = {each.kind: (each.events, each.exposure) for each in found}
-        return counts, {odd: seen.times for odd, seen in oddities.items()}
-
-    return read
 
 
 def test_nodes_that_stop_and_return_are_counted_in_the_time_up_and_down(read):
@@ -226,112 +199,6 @@ def test_a_metric_is_one_whichever_exporter_named_it(name, labels):
     assert prometheus.one_name(name, labels) == "kafka_server_replicamanager_isrshrinks"
 
 
-def up(name, down, last=30):
-    """A broker that is up but for some samples."""
-    return ("up", {"instance": name, "job": "kafka"}, [int(i not in down) for i in range(last)])
-
-
-URP = "kafka_server_replicamanager_underreplicatedpartitions"
-FENCED = "kafka_controller_kafkacontroller_fencedbrokercount"
-
-
-def test_nodes_that_are_restarted_one_after_another_are_a_roll_and_stop_in_no_other_way(read):
-    found, oddities = read(answer(up("a", {3, 4}), up("b", {7, 8}), up("c", {11, 20})))
-    assert found == {
-        evidence.NODE_STOPS: (1, (3 * 29 - 9) * STEP),
-        evidence.NODE_RETURNS: (1, STEP),
-        evidence.ROLLS: (1, 29 * STEP),
-        evidence.ROLL_RESTARTS: (2, 4 * STEP),
-        evidence.RESTART_ENDS: (3, 5 * STEP),
-    }
-    assert oddities == {}
-
-
-@pytest.mark.parametrize(
-    "nodes",
-    [
-        (up("a", {3, 4}), up("b", {4, 5}), up("c", {11})),  # two at a time
-        (up("a", {3}), up("b", {7}), up("a", {11})[:2] + ([1] * 30,)),  # two nodes of one cluster
-        (up("a", {3}), up("b", {7}), ("up", {"instance": "c", "job": "bookie"}, up("c", {11})[2])),
-        (up("a", {3}), up("b", {7}), up("c", {90}, 100)),  # more than an hour later
-    ],
-)
-def test_other_stops_are_no_roll(read, nodes):
-    found, _ = read(answer(*nodes))
-    assert found.get(evidence.ROLLS, (0, 0))[0] == 0
-    assert found[evidence.NODE_STOPS][0] >= 2
-
-
-@pytest.mark.parametrize(
-    ("metric", "begin", "end"),
-    [
-        (URP, evidence.FOLLOWER_STALLS, evidence.STALL_ENDS),
-        (FENCED, evidence.ISOLATIONS, evidence.ISOLATION_ENDS),
-    ],
-)
-def test_spells_that_no_stop_explains_are_stalls_or_isolations(read, metric, begin, end):
-    gauge = [0] * 30
-    gauge[5:8] = [2, 9, 1]
-    gauge[20:26] = [4] * 6
-    brokers = (up("a", {18, 19}), up("b", {}))
-    found, _ = read(answer((metric, {"instance": "a"}, gauge), (metric, {"instance": "b"}, [0] * 30), *brokers))
-    assert found[end] == (1, 3 * STEP)
-    assert found[begin] == (1, 2 * STEP * (5 + 7 + 3))  # until 15; and from 26 on
-    only_stops = [0] * 30
-    only_stops[20:26] = [4] * 6
-    assert read(answer((metric, {}, only_stops), *brokers))[0][begin] == (0, 2 * STEP * (15 + 3))
-    assert begin not in read(answer((metric, {}, gauge)))[0]
-
-
-SPELL = [int(10 <= i < 16) for i in range(30)]
-"""A gauge of under-replication, every minute."""
-
-
-@pytest.mark.parametrize(
-    ("missing", "counted"),
-    [(range(10, 16), 7 + 11), (range(9, 13), 6 + 13), (range(14, 17), 9 + 10), (range(10, 11), 7 + 13)],
-)
-def test_a_node_that_has_no_samples_of_up_for_a_while_may_have_stopped_and_does_not_stall(read, missing, counted):
-    pairs = [(START + STEP * i, 1) for i in range(30) if i not in missing]
-    found, oddities = read(answer((URP, {}, SPELL), up("a", {}), ("up", {"instance": "b"}, pairs)))
-    assert found[evidence.FOLLOWER_STALLS] == (0, 2 * STEP * counted)
-    assert evidence.STALL_ENDS not in found
-    assert oddities == {metrics.GAPS: 1}
-
-
-@pytest.mark.parametrize("late_s", [7, 53, -7])
-def test_stalls_are_found_also_if_up_was_sampled_a_while_earlier_or_later(read, late_s):
-    brokers = [
-        ("up", {"instance": name}, [(START + late_s + STEP * i, int(i not in down)) for i in range(30)])
-        for name, down in (("a", (24, 25)), ("b", ()))
-    ]
-    gauge = [each or int(i in (25, 26)) for i, each in enumerate(SPELL)]
-    found, oddities = read(answer((URP, {}, gauge), *brokers))
-    assert found[evidence.FOLLOWER_STALLS][0] == 1
-    assert found[evidence.STALL_ENDS] == (1, 6 * STEP)
-    assert oddities == {metrics.NOT_KNOWN: 1}  # the first sample or the last
-
-
-def test_samples_at_which_a_node_is_not_known_to_be_up_do_not_count_and_are_told(read):
-    """`up` every five minutes: every fifth sample of the gauge and the one after it count."""
-    found, oddities = read(answer((URP, {}, SPELL), minutes("up", [1] * 7, step=5), up("b", {})))
-    assert oddities == {metrics.NOT_KNOWN: 18}
-    assert found[evidence.FOLLOWER_STALLS] == (0, 2 * 4 * STEP)
-    assert found[evidence.STALL_ENDS] == (1, 2 * STEP)
-
-
-def test_up_of_another_time_tells_nothing_of_stalls_and_this_is_told(read):
-    found, oddities = read(answer((URP, {}, SPELL), minutes("up", [1] * 30, since=1000)))
-    assert oddities == {metrics.NOT_KNOWN: 30}
-    assert found.keys().isdisjoint({evidence.FOLLOWER_STALLS, evidence.STALL_ENDS})
-
-
-def test_a_stall_that_is_not_over_adds_its_time_alone(read):
-    found, _ = read(answer((URP, {}, [0] * 20 + [1] * 10), up("a", {})))
-    assert found[evidence.FOLLOWER_STALLS] == (1, 20 * STEP)
-    assert found[evidence.STALL_ENDS] == (0, 9 * STEP)
-
-
 def test_pods_that_are_evicted_are_counted_in_the_time_of_pods(read):
     name = "kube_pod_status_reason"
     found, _ = read(
@@ -350,11 +217,6 @@ def test_adds_that_time_out_are_messages_that_are_lost(read, prefix):
     ]
     assert read(answer(late, *adds))[0] == {evidence.LOST_MESSAGES: (3, 2000)}
     assert read(answer(late, (*adds[0][:2], [0, 1, 1]))) == ({}, {metrics.TOO_MANY: 1})
-
-
-def minutes(name, values, labels=None, since=0, step=1):
-    """A series that starts some minutes late."""
-    return (name, labels or {}, [(START + STEP * (since + step * i), each) for i, each in enumerate(values)])
 
 
 LATE, ADDS = "per_channel_bookie_client_timeout_add_entry_count", "per_channel_bookie_client_add_entry_count"

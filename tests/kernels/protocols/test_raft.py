@@ -26,6 +26,7 @@ from quorisk.kernels.protocols.raft.margin import MARGIN
 from quorisk.kernels.protocols.raft.story import tell
 from quorisk.kernels.states.search import explore
 from tests.references import raft as reference
+from tests.references import raft_properties as properties
 from tests.references.searching import search
 from tests.support import ROOT, instances, params_of, point_of, random_walks, values_of
 
@@ -68,7 +69,7 @@ def test_the_reference_finds_what_tlc_finds(row):
     found = search(reference.initial(values), lambda state: reference.successors(state, values))
     assert (len(found.states), found.depth) == (row["distinct_states"], row["depth"])
     for name, count in row["breaking_states"].items():
-        assert sum(not reference.INVARIANTS[name](state) for state in found.states) == count
+        assert sum(not properties.INVARIANTS[name](state) for state in found.states) == count
 
 
 def check_against_the_reference(state, params, values):
@@ -82,7 +83,7 @@ def check_against_the_reference(state, params, values):
         found[name] |= {describe.spec_state(each, params) for each in after}
     assert found == {name: set(action(literal, values)) for name, action in reference.ACTIONS.items()}
     for invariant in MODEL.invariants:
-        assert bool(invariant.holds(state, params)) == reference.INVARIANTS[invariant.name](literal)
+        assert bool(invariant.holds(state, params)) == properties.INVARIANTS[invariant.name](literal)
 
 
 @pytest.mark.sampled(3)
