@@ -183,6 +183,7 @@ def differences(before: Experiment, now: Experiment, only: Sequence[str] = (), w
     old, new = _described(before), _described(now)
     keys = [key for key in old | new if (key in only if only else key not in _SAME_RESULTS)]
     unequal = [key for key in keys if old.get(key) != new.get(key)]
+    unequal = ["protocol"] if "protocol" in unequal else unequal  # of which most keys follow
     found = [f"{key} is {_show(old, key)} {where} and {_show(new, key)} here" for key in unequal]
     points = [[point.point_id for point in experiment.points] for experiment in (before, now)]
     if not only and not found and points[0] != points[1]:

@@ -34,7 +34,7 @@ WIDTH = 0.02
 """Width of an interval, relative to a design's losses a year, below which nothing more is learned."""
 WIDTH_BESIDE = 0.2
 """The same, relative to the widths that the design's other scenarios leave open."""
-WIDTH_OF_LEAST, FAR = 0.1, 3.0
+WIDTH_OF_LEAST, FAR = 0.5, 3.0
 """The same as WIDTH for a design that loses less than all others and the target by this factor: no rank and no verdict
 depends on more."""
 COARSE = 0.1

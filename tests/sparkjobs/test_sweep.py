@@ -226,8 +226,10 @@ def test_runs_of_another_seed_are_not_taken_for_those_of_this_one(spark, no_figu
         SweepState(load("run.runs=10", "run.seed=77"), tmp_path / "out")
 
 
-def test_another_engine_may_go_on(load):
+def test_another_engine_may_go_on_and_of_another_protocol_no_other_key_is_told(load):
     assert folder.differences(load("run.engine=numba"), load("run.engine=auto")) == ""
+    another = config.load(ROOT / "configs" / "defect1.toml")
+    assert folder.differences(load(), another) == 'protocol is "compaction" there and "bookkeeper" here'
 
 
 def test_a_truncated_file_is_named_and_nothing_is_counted_twice(
