@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from quorisk.analysis.cluster import answer
+from quorisk.analysis.estimate.estimate import estimate
 from quorisk.analysis.exact.exact import exact
 from quorisk.analysis.experiment.cluster import cluster_keys
 from quorisk.analysis.experiment.config import load
@@ -153,6 +154,24 @@ def test_what_a_cluster_of_bookies_loses_is_what_the_page_says(write_quorum, ack
 def test_a_protocol_need_not_say_which_settings_it_has():
     assert registry.settings("compaction") == ()
     assert registry.evidence("compaction") == {}
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(
+    ("name", "invariant", "runs"),
+    [
+        ("defect1", "NoDivergenceBetweenClientAndMetaData", 600),
+        ("defect2", "OnlyValidFragments", 220),
+        ("defect2", "NoDivergenceBetweenClientAndMetaData", 1000),
+        ("defect3", "NoDivergenceBetweenClientAndMetaData", 1400),
+        ("defect3", "AllCommittedEntriesReachAckQuorum", 3500),
+    ],
+)
+def test_a_defect_breaks_an_invariant_as_often_as_its_file_says(name, invariant, runs):
+    file = ROOT / "configs" / f"{name}.toml"
+    assert re.search(rf"(run|one) of {runs}\b", file.read_text())
+    found = estimate(load(file, ["run.runs=2_000_000", "run.method=count"]), 2)
+    assert found.invariants[invariant].p == pytest.approx(1 / runs, rel=0.1)
 
 
 @pytest.mark.exhaustive

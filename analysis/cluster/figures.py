@@ -7,7 +7,7 @@ import numpy as np
 
 COLUMNS, ENDS = ("any_loss", "incidents", "entries"), ("", "_low", "_high")
 """Columns of result frames: P(any loss in a year), incidents and entries lost a year, with the ends of intervals."""
-BY_CAUSE = "by_"
+BY_CAUSE = "by_cause_"
 """Prefix of the columns of result frames that hold the incidents a year due to each cause."""
 PLACED = "placed_"
 """Prefix of the columns that hold P(any loss in a year) on the cluster with each placement."""

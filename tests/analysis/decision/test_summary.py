@@ -23,8 +23,8 @@ CLUSTER = {
     "incident_p50": 5e4,
     "incident_p99": 3e5,
     "incident_p99_high": 3e5,
-    "by_outages": 5e-4,
-    "by_rack_outages": 1.5e-3,
+    "by_cause_outages": 5e-4,
+    "by_cause_rack_outages": 1.5e-3,
 }
 
 

@@ -15,6 +15,7 @@ from quorisk.analysis.decision import depends, whole
 from quorisk.analysis.decision.designs import runs_of_interval
 from quorisk.analysis.decision.weigh import Weigher
 from quorisk.analysis.exact.exact import exact
+from quorisk.analysis.experiment import config
 from quorisk.analysis.experiment.config import ConfigError, build_experiment
 from quorisk.command import show_sensitivity, show_year
 from quorisk.command.show import console
@@ -164,6 +165,12 @@ def test_every_verb_says_the_same_of_a_shipped_file(quorisk, tmp_path, name):
         is_counted = "diff" in verb and "kafka" not in name
         same = pytest.approx([first[end] for end in ("p", "low", "high")], rel=1e-9)
         assert each["low"] <= first["p"] <= each["high"] if is_counted else ends == same, verb
+
+
+@pytest.mark.parametrize("name", ["raft_cluster.toml", "kafka_cluster.toml", "cluster.toml"])
+def test_causes_are_those_of_all_incidents_and_nothing_else(name):
+    for found in whole.wholes(config.load(ROOT / "configs" / name), Weigher(1 << 26, 1)):
+        assert math.fsum(found.by_cause.values()) == pytest.approx(found.incidents.value, rel=0.02)
 
 
 def test_a_trace_that_finds_no_path_says_the_year_all_the_same(quorisk_of, quorisk, tmp_path):
