@@ -118,6 +118,7 @@ def report(
     """
     words = words or recommend(frame, sure=sure)
     results, scope = _results(frame), provenance.scope
+    listed = [*scope.limits, *scope.latency, *(name for name in ("horizon", "spent") if results[name] > 0)]
     style, sort, decide = ((_TEMPLATES / name).read_text("utf-8") for name in ("report.css", "sort.js", "decide.js"))
     script = sort + decide
     return (
@@ -131,7 +132,7 @@ def report(
             short=numbers.short,
             cause=text.cause,
             recommendation=words,
-            num_left_out=_num_left_out(scope, results),
+            num_left_out=_GENERAL + len(listed),
             **_pictures(pictures),
             counterexample=_counterexample(frame, counterexample),
             provenance=provenance,
@@ -140,11 +141,6 @@ def report(
             **results,
         )
     )
-
-
-def _num_left_out(scope: Scope, results: Mapping[str, Any]) -> int:
-    """The assumptions and exclusions that are listed."""
-    return _GENERAL + len(scope.limits) + len(scope.latency) + sum(results[name] > 0 for name in ("horizon", "spent"))
 
 
 def _pictures(pictures: Sequence[Picture]) -> dict[str, Any]:
@@ -322,7 +318,7 @@ def _results(frame: pd.DataFrame) -> dict[str, Any]:
         "fixed": text.fixed(frame),
         "found": _found(frame, shown),
         "unbroken": _unbroken(frame, shown),
-        "headings": [text.humps(invariant) for invariant in shown],
+        "headings": [re.findall(r"[A-Z]?[^A-Z]+|[A-Z]+", invariant) for invariant in shown],
         "data_loss": [name for name in frame["invariant"][frame["data_loss"]].unique() if name != text.ANY_LOSS],
         "outcomes": [name for name in tables.OUTCOMES if name == "unfinished" or points[name].any()],
         "lines": lines,

@@ -1,7 +1,6 @@
 """Settings and results in words, for figures, reports and the screen."""
 
 import math
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -244,11 +243,6 @@ def shown(frame: pd.DataFrame) -> list[str]:
     losing = set(frame["invariant"][frame["data_loss"]])
     same = {name for name in losing & counts.keys() if counts[name] == any_loss}
     return [ANY_LOSS, *(name for name in counts if any(counts[name]) and name not in same)]
-
-
-def humps(name: str) -> list[str]:
-    """Returns the words of a CamelCase name."""
-    return re.findall(r"[A-Z]?[^A-Z]+|[A-Z]+", name)
 
 
 def event(invariant: str) -> str:

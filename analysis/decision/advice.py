@@ -114,17 +114,12 @@ def _reach(design: Design) -> float:
     return float(design.worst["high"])
 
 
-def _clauses(lines: str) -> str:
-    """Lines as the clauses of a sentence."""
-    return f"{'; '.join(lines.strip().splitlines())}." if lines.strip() else ""
-
-
 _SAYS = templates(Path(__file__).parent / "templates")
 _SAYS.filters |= {
     **{each.__name__: each for each in (numbers.plain, numbers.number, numbers.short, numbers.in_full)},
     **{each.__name__: each for each in (numbers.size, numbers.percent)},
     "time_between": lambda often: say_time(YEAR_S / often),
-    "clauses": _clauses,
+    "clauses": lambda lines: f"{'; '.join(lines.strip().splitlines())}." if lines.strip() else "",
     "capital": lambda said: said[:1].upper() + said[1:],
     "lowered": lambda said: said[0].lower() + said[1:] if said.startswith("Data ") else said,
 }

@@ -105,10 +105,14 @@ class Design(NamedTuple):
 
     @property
     def by_placement(self) -> dict[str, yearly.Ends]:
-        """P(any loss in a year) on its cluster by placement; empty if no other than its own is possible."""
+        """P(any loss in a year) by placement on its cluster, with scenarios as they are; empty if there is no other."""
         names = [name for name in text.PLACEMENTS if self.worst.get(f"{PLACED}{name}", math.nan) >= 0.0]
+        if len(names) < 2:
+            return {}
         found = {name: years.ends(self.worst, f"{PLACED}{name}") for name in names}
-        return found | {self.worst["placement"]: years.ends(self.worst, "any_loss")} if len(found) > 1 else {}
+        found[self.worst["placement"]] = years.ends(self.worst, "any_loss")
+        beside = yearly.incidents([years.part_of(row) for row in self.worst["parts"] if row["incident"]])
+        return {name: yearly.p_any(beside, ends) for name, ends in found.items()}
 
     def placed(self) -> str:
         """Returns a clause that compares placements, its own first; empty if no other one is possible."""

@@ -126,6 +126,7 @@ def of_design(design: Design, confidence: float) -> Whole:
     p_any, incidents, entries = (
         YearFigure(*years.ends(worst, name), method) for name in ("p_any", "incidents", "entries")
     )
+    entries = entries._replace(method=years.method_of_entries(method, worst))
     either = {fates: worst[f"p_any_{fates}"] for fates in FATES if f"p_any_{fates}" in worst}
     return Whole(design.settings, p_any, incidents, entries, either, design.by_cause, counted, confidence)
 
@@ -199,6 +200,7 @@ def _with_rows(
     method = " and ".join(dict.fromkeys([losses.p_any.method, *(row["method"] for row in here if row["incident"])]))
     year = years.year_of_scenarios(here)
     p_any, often, entries = (YearFigure(*years.ends(year, name), method) for name in ("p_any", "incidents", "entries"))
+    entries = entries._replace(method=years.method_of_entries(method, year))
     ten_years = yearly.Ends(*(10.0 * rate for rate in yearly.incidents(parts.values())))
     in_ten = yearly.p_any(ten_years, yearly.Ends(*losses.p_any_in_ten_years[:3]))
     by_cause = {cause: each.incidents for cause, each in losses.by_cause.items()}
@@ -208,5 +210,6 @@ def _with_rows(
         p_any=p_any, p_any_in_ten_years=YearFigure(*in_ten, method), incidents=often, entries=entries, by_cause=shares
     )
     assumed = f"Sizes of incidents are those of the cluster alone, without what {' and '.join(parts)} may lose at once"
+    assumed += "; entries lost a year have one record of each partition" if year["entries_at_least"] else ""
     own_share = losses.incidents.value / often.value if often.value else 1.0
     return answer._replace(losses=joined, assumptions=(*answer.assumptions, assumed), own_share=own_share)

@@ -17,6 +17,8 @@ SIZES = {"incident_p50": 0.5, "incident_p99": 0.01, "incident_p99_high": 0.01}
 _WHOLE = ("kafka", "kraft")
 """Protocols whose scenarios follow a partition: an incident of one takes at least a record, and the number is unknown.
 Others follow an entry."""
+AT_LEAST = "at least: a partition that a scenario loses counts as one"
+"""Addition to the method of entries lost a year where that is so."""
 
 
 def part_of(row: Mapping[str, Any]) -> YearPart:
@@ -48,9 +50,14 @@ def year_of_scenarios(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         found |= {f"p_any_{fates}": value for fates, value in either.items()}
     found |= dict(zip(SUMMED, ends(found, "p_any" if clustered else "entries"), strict=True))
     if clustered:
-        found |= _sizes(first, rate)
+        found |= _sizes(first, rate) | {"entries_at_least": lost.high > 0.0 and first.get("protocol") in _WHOLE}
         counted["losses"] = max(counted["losses"], math.ceil(min(found["p"], 1.0)))
     return {**first, **counted, **found, "yearly": True}
+
+
+def method_of_entries(method: str, year: Mapping[str, Any]) -> str:
+    """Returns the method of a year's entries, given that of its incidents."""
+    return f"{method}, {AT_LEAST}" if year.get("entries_at_least") else method
 
 
 def ends(row: Mapping[str, Any], name: str) -> Ends:

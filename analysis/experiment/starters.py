@@ -179,17 +179,16 @@ def _kraft(values: Mapping[str, Any]) -> Mapping[str, Any]:
     """Today's designs, and those with three replicas, with any min ISR below their number."""
     nodes, racks, partitions, today = (values[name] for name in ("nodes", "racks", "partitions", "quorums"))
     factors = sorted({min(3, nodes), *(factor for factor, _, _ in today)})
-    zones = min(racks, factors[0]) if racks > 1 else 0
+    zones = sorted({min(racks, factor) for factor in factors}) if racks > 1 else [0]
     in_racks = "distinct_racks" if racks >= factors[-1] else "two_racks"
     least_of_1 = min((least for _, least, acks in today if acks == "1"), default=0)
     return {
         "today": "; ".join(f"RF {factor}, min ISR {least}, acks {acks}" for factor, least, acks in today),
-        "placement": in_racks if zones else "random",
+        "placement": in_racks if racks > 1 else "random",
         "per_partition": f"{_kept(values) / partitions:.4g}",
         "zones": zones,
         "factors": factors,
-        "spread": zones and in_racks == "distinct_racks",
-        "mixed": zones and in_racks == "two_racks" and factors[0] <= racks,
+        "mixed": racks > 1 and in_racks == "two_racks" and factors[0] <= racks,
         "min_isrs": sorted({*(least for _, least, _ in today), *range(1, factors[-1])}),
         "least_of_1": least_of_1,
         "between_writes": 15 if least_of_1 else 5,  # as each takes a dozen steps with acks = 1

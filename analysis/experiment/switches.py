@@ -48,8 +48,8 @@ def switched_off(model: Model, points: Iterable[Point]) -> dict[str, tuple[str, 
 
 def idle(experiment: "Experiment") -> list[str]:
     """Returns the figures that a file sets although they have no effect, each with the cause: "rates.writer_crashes
-    (faults.writer_crash = false)". Of its profile, only faults about whose bounds the file says nothing; and nothing
-    that is switched on in some scenario.
+    (faults.writer_crash = false)". Of its profile, only faults, and what [variant] switches off, if the file says
+    nothing of that; and nothing that is switched on in some scenario.
     """
     model, profile = experiment.model, experiment.profile
     points = [each.point for each in experiment.points]
@@ -58,8 +58,9 @@ def idle(experiment: "Experiment") -> list[str]:
     off = {key: by for key, by in off.items() if not in_scenarios.intersection(by)}
     idle = [key for key in off if key in experiment.own and any(each.figure(key) for each in experiment.points)]
     if profile and not experiment.clusters:  # a cluster has faults of its own
-        faults = {f"rates.{action.name}" for action in model.actions if action.fault}
-        idle += [key for key in off if key in profile.figures.keys() & faults and not experiment.own & {key, *off[key]}]
+        told = {f"rates.{action.name}" for action in model.actions if action.fault}
+        told |= {key for key, by in off.items() if all(each.startswith("variant.") for each in by)}
+        idle += [key for key in off if key in profile.figures.keys() & told and not experiment.own & {key, *off[key]}]
     said = [f"{key} ({_reason(off[key], points[0])})" for key in idle]
     for name, scenario in experiment.scenarios.items():
         of_it = [each for each in experiment.points if each.scenario == name]

@@ -52,7 +52,10 @@ def findings(
     ConfigError if `of` is neither ANY nor FLEET nor one of the fleet's models.
     """
     each: list[tuple[Observed, Known, str]] = [(one, one.known, "all counts together") for one in observed]
-    each += list(_of_drives(fleet, of)) if fleet and fleet.groups else []
+    if fleet and fleet.groups:
+        each += _of_drives(fleet, of)
+    elif of not in (ANY, FLEET):
+        _of_model((), of)
     order = list(told_by)
     each.sort(key=lambda it: order.index(it[0].kind) if it[0].kind in order else len(order))
     taken: dict[str, str] = {}
@@ -90,11 +93,10 @@ def _of_drives(fleet: Fleet, of: str) -> Iterator[tuple[Observed, Known, str]]:
 
 
 def _of_model(groups: Sequence[Drives], of: str) -> list[Drives]:
-    found = [group for group in groups if group.model == of]
-    if not found:
-        models = dict.fromkeys(group.model for group in groups)
-        raise ConfigError(f" {of}: {ANY}, {FLEET}, or one of the models {', '.join(models)}", "of")
-    return found
+    if found := [group for group in groups if group.model == of]:
+        return found
+    models = ", ".join(dict.fromkeys(group.model for group in groups)) or "of drive statistics, but there are none here"
+    raise ConfigError(f" {of}: {ANY}, {FLEET}, or one of the models {models}", "of")
 
 
 def pooled(groups: Sequence[Drives]) -> Pooled:

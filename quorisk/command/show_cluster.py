@@ -9,6 +9,7 @@ from quorisk.analysis.cluster import sampled
 from quorisk.analysis.cluster.answer import ClusterAnswer
 from quorisk.analysis.cluster.availability import RackDown, Unavailable, Writing
 from quorisk.analysis.cluster.figures import YearFigure
+from quorisk.analysis.decision.years import AT_LEAST
 from quorisk.command import show_year
 from quorisk.command.show import make_table
 from quorisk.say import numbers, text
@@ -46,7 +47,8 @@ def _one(found: ClusterAnswer, confidence: float, out: Console) -> None:
     table.add_row("P(any loss in a year)", *_cells(losses.p_any))
     table.add_row("P(any loss in ten years)", *_cells(losses.p_any_in_ten_years))
     table.add_row("incidents a year", *_cells(losses.incidents))
-    table.add_row("entries lost a year", *_cells(losses.entries))
+    least = ", at least" if losses.entries.method.endswith(AT_LEAST) else ""
+    table.add_row(f"entries lost a year{least}", *_cells(losses.entries))
     out.print(table)
     if losses.in_entries:
         _sizes(found, out)

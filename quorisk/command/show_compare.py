@@ -36,7 +36,9 @@ def print_comparison(result: Result, out: Console) -> None:
         out.print(_in_small_cases(result), soft_wrap=True)
     note = f"The intervals of a column {hold} with {numbers.percent(result.confidence)} confidence."
     test = "p: exact McNemar test, adjusted for the number of pairs (Holm)."
-    if any(_is_between(each, result) for pair in result.pairs for each in pair.events.values()):
+    tested = [each for pair in result.pairs for each in pair.events.values() if each.paired]
+    differ = [each for each in tested if each.p_adjusted < 1 - result.confidence]
+    if any(each.difference_low <= 0 <= each.difference_high for each in differ):
         test += (
             " If p is small although the interval of the difference contains 0, both are right: the test only asks "
             "whether they differ, while the interval also says by how much, and is wider for it."
@@ -69,11 +71,6 @@ def _in_small_cases(result: Result) -> str:
         f"No loss was seen without some mechanisms that are needed: an exhaustive search of a small case ({sizes}) "
         f"finds ways to lose data without them ({steps}), and none with all on. These runs do not meet one."
     )
-
-
-def _is_between(each: PairedComparison, result: Result) -> bool:
-    """Whether the test says that two differ, and the interval leaves it open."""
-    return each.paired and each.p_adjusted < 1 - result.confidence and each.difference_low <= 0 <= each.difference_high
 
 
 def _comparisons(event: str, result: Result) -> Table:

@@ -8,6 +8,7 @@ from rich.markup import escape
 
 from quorisk.analysis.cluster.figures import YearFigure
 from quorisk.analysis.decision.whole import Whole
+from quorisk.analysis.decision.years import AT_LEAST
 from quorisk.analysis.experiment.config import Experiment
 from quorisk.analysis.statistics.estimator import Estimator
 from quorisk.analysis.statistics.yearly import FATES, Ends, disagree
@@ -40,6 +41,7 @@ def print_year(found: Whole, experiment: Experiment, out: Console) -> None:
     print_p_any(found, out)
     lost = found.entries
     what = "entries" if experiment.clusters else "objects, counted one by one"
+    what += f" ({AT_LEAST})" if lost.method.endswith(AT_LEAST) else ""
     if lost.value:
         ends = "" if lost.low == lost.high else f" {numbers.in_brackets(lost.low, lost.high)}"
         out.print(escape(f"Lost in a year, on average: {numbers.plain(lost.value)}{ends} {what}."), soft_wrap=True)

@@ -18,6 +18,8 @@ def test_of_a_partition_that_a_scenario_loses_nobody_knows_how_much_that_is():
     assert (ledger["incident_p99_high"], ledger["incident_at_least"]) == (1.0, False)
     assert (partition["incident_p50"], partition["incident_p99_high"]) == (1.0, math.inf)
     assert loses_at_least(partition)
+    assert years.method_of_entries("solved", partition) == f"solved, {years.AT_LEAST}"
+    assert years.method_of_entries("solved", ledger) == "solved"
     seldom, often = (years.year_of_scenarios([part | {"protocol": "kraft", "per_year": at}]) for at in (0.9e-5, 1.1e-5))
     assert [each["incident_p99_high"] for each in (seldom, often)] == [8e6, math.inf]
     assert not loses_at_least(years.year_of_scenarios([part | {"protocol": "kraft", "per_year": 1e-9}]))

@@ -122,6 +122,24 @@ def test_events_of_single_nodes_are_node_losses_as_well(tmp_path):
     assert after / before == pytest.approx((0.0157 + 0.005) / 0.0157)
 
 
+@pytest.mark.parametrize("topics", ["2/2/all; 3/2/all; 4/2/all", "3/2/all; 5/2/1", "4/2/all; 5/2/all", "3/2/all"])
+def test_how_many_racks_a_partition_is_in_follows_from_its_own_replicas_alone(topics, tmp_path):
+    """All topics had as many as those with the fewest replicas, so that a lost rack took two of three."""
+    found = load("kraft", starters.OperatorAnswers("30", "3", "5e4", "7 days", topics), tmp_path)
+    asked = {int(topic.strip()[0]) for topic in topics.split(";")}
+    assert asked <= {each.point.values["replication_factor"] for each in found.points}
+    for each in found.points:
+        assert each.point.values["zones"] == min(3, each.point.values["replication_factor"])
+
+
+@pytest.mark.parametrize(("partitions", "leaders", "led"), [("5", 5, 1), ("600", 30, 20)])
+def test_as_many_leaders_are_cut_off_as_there_are(partitions, leaders, led, tmp_path):
+    answers = starters.OperatorAnswers("30", "3", "5e4", "7 days", "3/1/1", partitions=partitions)
+    found = load("kraft", answers, tmp_path)
+    cut_off = found.scenarios["leader_cut_off"].event(found.clusters[0])
+    assert (cut_off.per_year, cut_off.hits) == (leaders, led)
+
+
 def test_replicas_are_in_racks_of_their_own_where_there_are_enough(tmp_path):
     """All were judged by the placement that the largest replication factor has to have."""
     answers = starters.OperatorAnswers("30", "3", "5e4", "7 days", "3/2/all; 4/2/all; 4/3/all")

@@ -110,6 +110,16 @@ def test_a_profile_s_faults_are_told_unless_the_file_says_that_they_are_off(file
     assert "rates.cluster_loses_power (faults.max_outages = 0)" not in said(file, "max_outages=0")
 
 
+def test_a_profile_s_flushes_are_told_where_every_message_is_flushed_unless_the_file_says_so(tmp_path):
+    """Kafka's default is not the model's: of a file without the switch nobody would see what it answers."""
+    told = "rates.broker_flushes (variant.flush_every_message = true)"
+    model = "[model]\nbrokers = 3\nreplication_factor = 3\nmin_isr = 2\nvalues = 1\n"
+    (tmp_path / "x.toml").write_text(f'protocol = "kraft"\nprofile = "kafka_kraft"\n{model}')
+    assert told in said(tmp_path / "x.toml")
+    for stated in ("true", "false"):
+        assert told not in said(tmp_path / "x.toml", f"flush_every_message={stated}")
+
+
 @pytest.mark.parametrize("path", STARTERS, ids=lambda path: path.stem)
 def test_starters_set_nothing_that_is_off(path):
     assert said(path) == []
