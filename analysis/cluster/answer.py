@@ -73,7 +73,9 @@ def placed_designs(experiment: Experiment) -> tuple[Placed, ...]:
                     f"{experiment.path}: scenarios.{name}: outages of the cluster take its place, and there are none; "
                     'give [cluster.events.power_outage] with scope = "cluster", or incident = true in the scenario'
                 )
-        if _answers_alone(each) and not any(_is_crash(each, other) for other in experiment.scenarios.values()):
+        promised = each.source.promised if each.source else None
+        is_alone = promised and promised.asked < promised.stored  # a leader acknowledges what no follower has yet
+        if is_alone and not any(_is_crash(each, other) for other in experiment.scenarios.values()):
             raise ConfigError(
                 f'{experiment.path}: variant.acks = "1": what only its leader has is lost as that crashes, and no '
                 f"scenario says how often: give one with {_CRASHES}, incident = true and a per_year above 0, "
@@ -88,11 +90,6 @@ def placed_designs(experiment: Experiment) -> tuple[Placed, ...]:
                 "cluster.entries_per_second and cluster.retention, and from rates in seconds (a profile): give these"
             )
     return experiment.clusters
-
-
-def _answers_alone(placed: Placed) -> bool:
-    """Whether a leader acknowledges records that no follower has yet."""
-    return placed.source is not None and placed.source.promised.asked < placed.source.promised.stored
 
 
 def _is_crash(placed: Placed, scenario: Scenario) -> bool:

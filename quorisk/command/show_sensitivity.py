@@ -8,6 +8,7 @@ from rich.markup import escape
 from quorisk.analysis.decision.depends import YearlyElasticities
 from quorisk.analysis.rates.elasticities import LIFETIME
 from quorisk.analysis.rates.sensitivity import UNKNOWN, Sensitivity
+from quorisk.analysis.statistics.estimator import Estimator
 from quorisk.command import show, show_year
 from quorisk.say import elasticities, numbers
 from quorisk.say.quantities import say_rate, say_time
@@ -62,7 +63,8 @@ def _year(found: YearlyElasticities, out: Console) -> None:
 def _risk(found: Sensitivity) -> str:
     if found.high - found.low <= _SAME * found.p:
         return numbers.plain(found.p, 6)
-    return f"{numbers.plain(found.p)} {numbers.in_brackets(found.low, found.high)}"
+    only = " (bounds only)" if Estimator.far_apart(found.low, found.high) else ""
+    return f"{numbers.plain(found.p)}{only} {numbers.in_brackets(found.low, found.high)}"
 
 
 def _table(

@@ -2,10 +2,12 @@
 
 import json
 import math
+from types import SimpleNamespace
 
 import pytest
 
 from quorisk.analysis.rates import scores
+from quorisk.command import show_sensitivity
 from quorisk.say import elasticities
 
 PAIR = """
@@ -160,3 +162,9 @@ def test_what_matters_least_is_said_in_one_sentence():
     assert elasticities.elasticity_sentences({"rates.a": 0.0}) == [
         "By its elasticity, no rate would change them if doubled."
     ]
+
+
+def test_the_middle_of_bounds_that_lie_far_apart_is_not_told_as_an_estimate():
+    between = SimpleNamespace(p=0.485, low=3.87e-5, high=0.97)
+    assert show_sensitivity._risk(between) == "0.485 (bounds only) [3.87 × 10⁻⁵, 0.97]"
+    assert show_sensitivity._risk(SimpleNamespace(p=0.0335, low=0.026, high=0.0424)) == "0.0335 [0.026, 0.0424]"
