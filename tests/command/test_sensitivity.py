@@ -3,6 +3,7 @@
 import json
 import math
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -165,6 +166,7 @@ def test_what_matters_least_is_said_in_one_sentence():
 
 
 def test_the_middle_of_bounds_that_lie_far_apart_is_not_told_as_an_estimate():
-    between = SimpleNamespace(p=0.485, low=3.87e-5, high=0.97)
-    assert show_sensitivity._risk(between) == "0.485 (bounds only) [3.87 × 10⁻⁵, 0.97]"
-    assert show_sensitivity._risk(SimpleNamespace(p=0.0335, low=0.026, high=0.0424)) == "0.0335 [0.026, 0.0424]"
+    wide: Any = SimpleNamespace(p=0.485, low=3.87e-5, high=0.97)
+    narrow: Any = SimpleNamespace(p=0.0335, low=0.026, high=0.0424)
+    assert show_sensitivity._risk(wide) == "0.485 (bounds only) [3.87 × 10⁻⁵, 0.97]"
+    assert show_sensitivity._risk(narrow) == "0.0335 [0.026, 0.0424]"
