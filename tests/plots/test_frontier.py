@@ -148,7 +148,7 @@ def test_on_a_cluster_a_budget_is_of_what_incidents_are_put_down_to():
     given = year().frame
     figures = {f"{name}{end}": 0.03 for name in ("any_loss", "incidents", "entries") for end in ("", "_low", "_high")}
     incident = given["run.scenario"] == "failover"
-    given = given.assign(**figures, incident=incident, cluster_at="", by_outages=0.02, by_thin_entries=0.01)
+    given = given.assign(**figures, incident=incident, cluster_at="", by_cause_outages=0.02, by_cause_thin_entries=0.01)
     one = next(each for each in ranked_designs(choose.rows_of(given, text.ANY_LOSS)) if each.settings == "WQ 2, AQ 2")
     outages, thin = "outages", text.CAUSES["thin_entries"]
     assert one.by_cause == pytest.approx({outages: 0.02, thin: 0.01, "failover": 0.03})  # 3 x 10 / 1000
