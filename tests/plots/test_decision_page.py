@@ -156,7 +156,9 @@ def test_where_no_scenario_is_ticked_nothing_is_said(decision):
 
 
 def test_other_rates_move_what_a_cluster_loses_and_not_what_failovers_add(tab, written):
-    rows = year().assign(incident=lambda given: given["run.scenario"] == "failover", cluster_at="", by_outages=0.02)
+    rows = year().assign(
+        incident=lambda given: given["run.scenario"] == "failover", cluster_at="", by_cause_outages=0.02
+    )
     figures = {"any_loss": 0.02, "entries": 50.0, "incidents": 0.02}
     ends = {f"{name}{end}": value for name, value in figures.items() for end in ("", "_low", "_high")}
     rows = rows.assign(incident_p50=3.0, incident_p99=9.0, incident_p99_high=9.0, **ends)
