@@ -1,4 +1,4 @@
-"""Which design to run: exact where chains are small, ranked, and held to targets."""
+"""Recommendations: designs are solved exactly where chains are small, ranked, and held to targets."""
 
 import json
 import math

@@ -6,7 +6,7 @@ START = 1_735_689_600
 
 
 def answer(*series):
-    """What Prometheus answers: series of name, labels and values, every minute, or pairs of time and value."""
+    """An answer of Prometheus: series of name, labels and values, every minute, or pairs of time and value."""
     result = []
     for name, labels, values in series:
         pairs = [each if isinstance(each, tuple) else (START + STEP * i, each) for i, each in enumerate(values)]

@@ -1,4 +1,4 @@
-"""What saved answers of Prometheus are read as."""
+"""The reader of saved answers of Prometheus."""
 
 import json
 
