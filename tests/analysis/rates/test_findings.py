@@ -71,6 +71,12 @@ def test_a_model_that_there_is_not_is_refused():
         findings([], FLEET, "M9", TOLD_BY, DEFAULTS)
 
 
+def test_a_model_is_refused_where_there_are_no_drives():
+    with pytest.raises(ConfigError, match=r"^of M9: any, .* of drive statistics, but there are none here$"):
+        findings([], None, "M9", {}, {})
+    assert findings([], None, "fleet", {}, {}) == []
+
+
 def test_the_better_of_two_kinds_tells_a_key_and_every_other_says_why_it_tells_none():
     each = [observed(kind, 3, 1e9) for kind in (evidence.REPAIRS, evidence.NODE_STOPS, evidence.NODE_LOSSES)]
     found = findings(each, FLEET, "fleet", TOLD_BY, DEFAULTS)
