@@ -56,11 +56,8 @@ def _percent(part: float) -> str:
 
 def fault_times(faults: Mapping[str, float]) -> str:
     """Returns how often a losing run meets each kind of fault: "lost bookie 2 times, lost message 4 × 10⁻⁶ times"."""
-    return ", ".join(f"{kind} {_times(often)}" for kind, often in sorted(faults.items(), key=lambda each: -each[1]))
-
-
-def _times(often: float) -> str:
-    return "once" if abs(often - 1) < 5e-4 else f"{numbers.plain(often)} times"
+    ordered = sorted(faults.items(), key=lambda each: -each[1])
+    return ", ".join(f"{kind} {numbers.plain(often)} times".replace(" 1 times", " once") for kind, often in ordered)
 
 
 def path(steps: Sequence[Mapping[str, Any]]) -> list[str]:

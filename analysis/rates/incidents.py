@@ -99,7 +99,8 @@ def counts_of_lists(paths: Iterable[Path], watched: Watched, oddities: Oddities)
         observed.append(_durations(evidence.REPAIRS, repairs, source, _A_LEDGERS_PART))
     if outages or watched.is_complete:
         observed.append(_in_time(evidence.OUTAGES, [hit[0] for hit in outages], watched, 1.0, source))
-    listed = [each for hit in outages if _is_whole(hit, watched, oddities) for each in _by_node(hit)]
+    whole = [sorted(hit, key=lambda each: each.data_lost) for hit in outages if _is_whole(hit, watched, oddities)]
+    listed = [each for hit in whole for each in {each.node: each for each in hit}.values()]  # once, with data lost
     if listed:
         days, lost_in = [day_of(each.start_s) for each in listed], [each.data_lost for each in listed]
         observed.append(Observed(evidence.LOST_IN_OUTAGES, series(days, lost_in, [1] * len(listed)), source))
@@ -135,11 +136,6 @@ def _is_whole(outage: Sequence[IncidentLine], watched: Watched, oddities: Odditi
     where = f"{datetime.fromtimestamp(outage[0].start_s, UTC):%Y-%m-%d %H:%M}: {listed} of {watched.nodes:g}"
     note(oddities, PARTIAL, int(not is_whole), where)
     return is_whole
-
-
-def _by_node(outage: Sequence[IncidentLine]) -> list[IncidentLine]:
-    """Lines merged by node: a node lost data if one of its lines says so."""
-    return list({each.node: each for each in sorted(outage, key=lambda each: each.data_lost)}.values())
 
 
 def unix_s(text: str) -> float:

@@ -22,6 +22,8 @@ from quorisk.sparkjobs.remote import remote_refusal
 FAILED = 1
 MOST_CHARACTERS = 2000
 """The length at which an error's line is cut."""
+_OF_KAFKA = {"--nodes": "--brokers", "--racks": "--zones", "--quorums": "--topics"}
+"""Second names of options: an error names the one that was given."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -35,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         code = app(args=given or ["--help"], prog_name="quorisk", standalone_mode=False)
         sys.stdout.flush()
     except QuoriskError as error:
-        _exit(f"error: {_said(error)}", error.exit_code)
+        _exit(f"error: {_said(error, given)}", error.exit_code)
     except TyperException as error:
         _exit(f"error: {_of_option(error, given)}", error.exit_code)
     except OSError as error:  # such as a full disk under stdout
@@ -73,10 +75,15 @@ def _let_go(stream: TextIO) -> None:
             os.dup2(nowhere.fileno(), stream.fileno())
 
 
-def _said(error: QuoriskError) -> str:
+def _said(error: QuoriskError, given: Sequence[str]) -> str:
     """Returns an error's line, with options in the place of Python arguments."""
-    line = f"`{error.argument}`{error.text}" if isinstance(error, ConfigError) and error.argument else str(error)
-    return by_option(line)
+    line = by_option(
+        f"`{error.argument}`{error.text}" if isinstance(error, ConfigError) and error.argument else str(error)
+    )
+    for option, other in _OF_KAFKA.items():
+        if any(each.partition("=")[0] == other for each in given):
+            line = line.replace(option, other)
+    return line
 
 
 def _of_option(error: TyperException, given: Sequence[str]) -> str:

@@ -33,6 +33,7 @@ def test_options_fill_a_file(quorisk, tmp_path):
         (options(**{"--retention": "soon"}), 'error: --retention soon: a time such as "5 s" or "7 days"\n'),
         (options(**{"--retention": ""}), 'error: --retention: missing; how long each is kept, such as "3 days"\n'),
         (options(**{"--quorums": "50/3/2"}), "error: --quorums E 50: E at most 5, as large as the model is\n"),
+        ([*options()[:-2], "--topics=50/3/2"], "error: --topics E 50: E at most 5, as large as the model is\n"),
     ],
 )
 def test_what_is_wrong_or_missing_is_told_by_its_option(quorisk, tmp_path, arguments, said):
