@@ -5,7 +5,6 @@ from typing import Any
 
 import numba
 from llvmlite import ir
-from numba.core import cgutils
 
 from quorisk.kernels import declared, rule
 from quorisk.kernels.compiled import leaf_paths, refuse, too_wide
@@ -60,10 +59,6 @@ class Emit:
 
         emitter = Emitter(builder, 1, 64, leaf, outputs, HAS_PDEP)
         return lambda value: emitter.get(value, 64)
-
-    def in_memory(self, builder: Any, state: Any) -> list[Any]:
-        """Returns places in memory that hold the leaves of a state; LLVM puts them into registers."""
-        return [cgutils.alloca_once_value(builder, builder.extract_value(state, path)) for path in self.paths]
 
     def state_of(self, context: Any, builder: Any, leaves: Iterable[Any]) -> Any:
         """The state of these leaves."""

@@ -144,7 +144,7 @@ def _sends(emit: Emit) -> Any:
 def _take(emit: Emit) -> Any:
     @emits(lambda state, params, action, instance, fates: types.Tuple((state, *_INTS[:2]))(state, params, *_INTS))
     def take(context, builder, call, args):
-        leaves = emit.in_memory(builder, args[0])
+        leaves = [cgutils.alloca_once_value(builder, builder.extract_value(args[0], path)) for path in emit.paths]
         num_sent, all_lost = (cgutils.alloca_once_value(builder, constant(I64, 0)) for _ in range(2))
         for i in each_case(builder, args[2], range(len(emit.model.after))):
             sent, lost = emit.model.sends[i], emit.model.lost[i]

@@ -171,7 +171,7 @@ def _legend(found: Sequence[Design], target: float, sure: Doubt | None) -> list[
     stands = {standing(each, target) for each in found}
     is_bounded = math.isfinite(target) or found[0].wanted()
     handles: list[Any] = [
-        Line2D([], [], label=name if is_bounded else _NO_TARGET, **Style(colour, marker).marks(6))
+        Line2D([], [], label=name if is_bounded or name == _RISKY else _NO_TARGET, **Style(colour, marker).marks(6))
         for name, (marker, colour) in _SHAPES.items()
         if name in stands
     ]

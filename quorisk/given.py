@@ -45,8 +45,10 @@ def load_experiment(source: Source, overrides: Overrides = ()) -> Experiment:
         experiment = source.changed(*changes)
     elif isinstance(source, Mapping):
         experiment = config.build_experiment(_plain(source), "experiment", changes)
-    else:
+    elif isinstance(source, str | Path) and "\0" not in str(source):
         experiment = config.load(Path(source), changes)
+    else:
+        raise ConfigError(f"{source!r}: an experiment, the path of its file, or a dictionary of its tables")
     for note in experiment.notes:
         warnings.warn(note, stacklevel=2)
     return experiment
@@ -54,7 +56,7 @@ def load_experiment(source: Source, overrides: Overrides = ()) -> Experiment:
 
 def num_threads(threads: int | None) -> int:
     """Returns the number of cores to use. Raises ConfigError."""
-    if threads is not None and threads < 1:
+    if threads is not None and not (isinstance(threads, int | np.integer) and threads > 0):
         raise ConfigError(f" {threads}: a whole number from 1 up, or None for all cores", "threads")
     return threads or num_cores()
 
@@ -62,7 +64,7 @@ def num_threads(threads: int | None) -> int:
 def _as_settings(overrides: Overrides) -> list[str]:
     if isinstance(overrides, Mapping):
         return [f"{key}={toml_text(value)}" for key, value in overrides.items()]
-    return [overrides] if isinstance(overrides, str) else list(overrides)
+    return [overrides] if isinstance(overrides, str) else [*map(str, overrides)]
 
 
 def _plain(value: Any) -> Any:

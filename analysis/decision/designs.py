@@ -314,9 +314,9 @@ def _named(rows: pd.DataFrame, keys: list[str]) -> list[str]:
 
 def order_in_rank(design: Design) -> tuple[Any, ...]:
     """Returns the sort key of designs that share a rank: last come those whose writes stop at any restart; else their
-    promises, and how often runs get stuck."""
+    promises, their losses, and how often runs get stuck."""
     promised = [-design.worst.get(name, 0) for name in ("copies", "stored", "zones")]
-    return design.is_changed, design.stops_writes, *promised, design.p_stuck(), design.settings
+    return design.is_changed, design.stops_writes, *promised, design.interval[1], design.p_stuck(), design.settings
 
 
 def ranked(found: list[Design]) -> list[Design]:

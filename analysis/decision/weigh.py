@@ -257,7 +257,7 @@ class Weigher:
             return None
         self._in_time()
         try:
-            self._solved[runs] = solved_row(exact(alone, self._memory_bytes, data_loss_alone=True))
+            self._solved[runs] = solved_row(exact(alone, self._memory_bytes, data_loss_alone=True, lumps=True))
         except ConfigError:
             self._too_large.add(values)
             self._noted.append((self._not_fitting, point.scenario, size))

@@ -274,11 +274,6 @@ def only_bounds(solved: SolvedHead, most: int) -> bool:
     return solved.leaves <= LITTLE_KNOWN and Estimator.far_apart(solved.lost, high)
 
 
-def is_too_wide(solved: SolvedHead, exits: Exits, most: int) -> bool:
-    """Whether the exits for which there was no room say more of the bound than all others: a smaller head has fewer."""
-    return exits.left_out > solved.lost + _none_lost(solved, patience(most))
-
-
 def upper(solved: SolvedHead, exits: Exits, most: int) -> float:
     """Returns the upper end that comes out if none of the runs from the exits is lost."""
     return solved.lost + exits.left_out + _none_lost(solved, patience(most))

@@ -86,6 +86,7 @@ def exact(
     progress: Progress | None = None,
     export_to: Path | None = None,
     data_loss_alone: bool = False,
+    lumps: bool = False,
 ) -> ExactResult:
     """Solves the Markov chain of the one point of an experiment.
 
@@ -98,6 +99,7 @@ def exact(
         progress: called with the numbers of states and transitions so far, and of states to expect.
         export_to: file for the chain with its rates; None if none is wanted.
         data_loss_alone: whether to leave out single invariants, which saves time.
+        lumps: whether states that differ only in which of things alike is which are one state.
 
     Returns:
         The probabilities, and the expected steps and time of a run.
@@ -110,7 +112,7 @@ def exact(
     if export_to:
         _check_name(export_to)
     start = time.perf_counter()
-    chain = chain_of(experiment, memory_bytes, progress)
+    chain = chain_of(experiment, memory_bytes, progress, lumps)
     if export_to:
         export(chain, model, export_to, "ctmc")
     built = time.perf_counter()
@@ -173,7 +175,7 @@ def _check_bounds(steps: Sequence[int], times: Sequence[float]) -> None:
             raise ConfigError(f" {by:g}: a time, 0 or more; at any time is what the data loss itself says", "by_time")
 
 
-def chain_of(experiment: Experiment, memory_bytes: int, progress: Progress | None = None) -> Chain:
+def chain_of(experiment: Experiment, memory_bytes: int, progress: Progress | None = None, lumps: bool = False) -> Chain:
     """Builds the chain of an experiment's one point. Raises ConfigError."""
     point = only_point(experiment).point
     if experiment.run.at_any_time and point.lifetime < math.inf:
@@ -187,7 +189,7 @@ def chain_of(experiment: Experiment, memory_bytes: int, progress: Progress | Non
             f"set run.horizon = inf, and ask for the data loss by time {point.horizon:g}"
         )
     try:
-        return build_chain(experiment.model, point, memory_bytes, progress)
+        return build_chain(experiment.model, point, memory_bytes, progress, lumps)
     except ChainError as error:
         raise ConfigError(f": {error}; {INSTEAD}", "memory") from None
     except MemoryError:

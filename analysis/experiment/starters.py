@@ -120,7 +120,7 @@ def _figure(name: str) -> tuple[Callable[[str], Any], str]:
 
     def read(answer: str) -> str | None:
         number = _ungrouped(answer)
-        value = float(number) if re.fullmatch(r"[0-9]+(\.[0-9]+)?", number) else answer
+        value = float(number) if re.fullmatch(r"[0-9]+(\.[0-9]+)?(e[+-]?[0-9]{1,2})?", number, re.I) else answer
         text = json.dumps(value) if isinstance(value, str) else f"{value:.15g}"
         return None if kind.read_or_none(value) is None else text
 

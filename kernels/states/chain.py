@@ -55,10 +55,13 @@ Progress = Callable[[int, int, float], None]
 `growth.expected`."""
 
 
-def build_chain(model: Model, point: Point, memory_bytes: int, progress: Progress | None = None) -> Chain:
+def build_chain(
+    model: Model, point: Point, memory_bytes: int, progress: Progress | None = None, lumps: bool = False
+) -> Chain:
     """Builds the chain of a point; the point's `max_steps` and `horizon` play no part.
 
-    `progress` is called a few times a second. Raises ChainError as soon as memory is likely to be too small.
+    `progress` is called a few times a second. With `lumps` states that differ only in which of things alike is which
+    are one. Raises ChainError as soon as memory is likely to be too small.
     """
     odds = odds_of(model, point)
     params = odds.params
@@ -66,7 +69,7 @@ def build_chain(model: Model, point: Point, memory_bytes: int, progress: Progres
     store = Store(model, params, memory_bytes, STATE_BYTES)
     if lacking := store.lacks(num_initial):
         raise ChainError(lacking)
-    expand = Expander(model, odds)
+    expand = Expander(model, odds, lumps=lumps and odds.alike > 1)
     states, most = min(len(store.kept.rows), MOST_STATES), memory_bytes // TRANSITION_BYTES
     chain = Chain(  # only what is written takes memory
         initial=np.zeros(states),

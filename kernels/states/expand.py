@@ -68,15 +68,19 @@ class Expanded(NamedTuple):
 class Expander:
     """Expands states of a configuration, for one thread at a time."""
 
-    def __init__(self, model: Model, odds: Odds, judges: bool = True, lumps: bool = False) -> None:
+    def __init__(
+        self, model: Model, odds: Odds, judges: bool = True, lumps: bool = False, forgets: bool = False
+    ) -> None:
         """It `judges` states, so that there are no steps where runs end, and wants none of probability 0; without that
-        it wants all steps. With `lumps` rows are those of representatives. Raises ModelError as `general` does."""
+        it wants all steps. With `lumps` rows are those of representatives, and if it `forgets` without what nothing
+        reads any more: fewer states, and fewer steps. Raises ModelError as `general` does."""
         self.programs = self._fitting = Programs(model, odds.params)
         self._since, self._num_since, self._num = self.programs.layout, 0, 0
         self.at_once = 64
         """Number of states to expand together, as memory and caches like it."""
         self._odds, self._words = odds._replace(params=0), instance_table(model)
         self._judges, self._lumps, self._data_loss = judges, lumps, data_loss_mask(model)
+        self._forgets = forgets and model.forget is not None
         self._too_many = f"protocol = {model.name!r}: a state has more than {MOST_SUCCESSORS:,} steps"
 
     def __call__(
@@ -159,7 +163,7 @@ class Expander:
             if not programs.after(place, before, len(part), Columns(rows.T, part)):
                 return None
         if self._lumps:
-            rows = programs.forgotten(rows) if programs.model.forget else rows
+            rows = programs.forgotten(rows) if self._forgets else rows
             stand_in(programs.model, rows, self._odds.alike)
         return rows.view(np.uint64)
 

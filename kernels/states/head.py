@@ -94,7 +94,7 @@ class Head:
         if self.margin:
             self.odds = self.margin.ahead(self.odds)
         self._store = Store(model, self.odds.params, memory_bytes, STATE_BYTES)
-        self.expand = Expander(model, self.odds, lumps=True)
+        self.expand = Expander(model, self.odds, lumps=True, forgets=True)
         self.arrays = _empty(len(self._store.kept.rows), memory_bytes // TRANSITION_BYTES)
         self.transitions, self.stopped_by = 0, ""
         """Number of transitions, those between the same two states in different levels counted separately; and the

@@ -108,6 +108,16 @@ def test_a_line_of_next_to_no_length_has_an_axis_that_can_be_read():
     assert high / low == pytest.approx(4.0)
 
 
+def test_a_risky_design_is_told_as_such_though_there_is_no_target():
+    [first, other] = made([0, 30])
+    risky = other.worst | {"changed": "a switch"}
+    figure = ranking.ranking_figure([first, other._replace(points=[risky], worst=risky)], math.inf, "P", "")
+    assert figure is not None
+    named = [each.get_text() for each in figure.subfigs[0].legends[0].get_texts()]
+    assert {ranking._RISKY, ranking._NO_TARGET} < set(named)
+    assert len(set(named)) == len(named)
+
+
 def test_designs_that_lost_nothing_are_not_told_apart_rather_than_tied():
     [first, other] = made([0, 0])
     assert other.tie(first) == "not told apart: neither lost anything in 1,000 runs"

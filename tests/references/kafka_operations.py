@@ -5,12 +5,13 @@ stall has all that its leader has. `end` is the time until which a replica has a
 they are on its disk, `acked` that until which they are acknowledged. A leader that lacks some of these is a loss.
 """
 
+import os
 from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 
-REPLICAS = 3
+REPLICAS = int(os.environ.get("REPLICAS", "3"))
 
 
 class Setting(NamedTuple):
@@ -36,12 +37,15 @@ class Setting(NamedTuple):
     gated: bool
     restart_s: float
     zone_power: float
+    spell_s: float = 0.0
+    """If it is not 0, the kind of fault that has a rate comes once, at any time in a spell of so long; the lifetime is
+    what comes after it."""
 
 
 def setting(row: dict[str, Any]) -> Setting:
     """The setting of a row, with times as floats."""
     assert row["replicas"] == REPLICAS
-    given: dict[str, Any] = {name: row[name] for name in Setting._fields}
+    given: dict[str, Any] = {name: row[name] for name in Setting._fields if name in row}
     given |= {name: float(x) for name, x in given.items() if name.endswith("_s")}
     return Setting(**given)
 
@@ -54,7 +58,7 @@ STALL, RESUME, REMOVE, JOIN, CRASH, POWER, DISK, ZONE, START, FLUSH, RESTART, EN
 def set_rates(rates, s, up, stalled, isr, restarting, leader, num_stalls, num_faults, following):
     """The rate of each event."""
     rates[:] = 0.0
-    faults = num_faults < s.max_faults
+    faults = num_faults < s.max_faults and s.spell_s == 0.0
     for b in range(REPLICAS):
         follows = leader >= 0 and b != leader
         if up[b] and not stalled[b] and b != leader and num_stalls < s.max_stalls:
@@ -75,7 +79,8 @@ def set_rates(rates, s, up, stalled, isr, restarting, leader, num_stalls, num_fa
         rates[REPLICAS * FLUSH + b] = 1.0 / s.flush_s
     if s.roll and following < REPLICAS and up[following] and (isr.all() or not s.gated):
         rates[REPLICAS * RESTART + following] = 1.0
-    rates[REPLICAS * END] = 1.0 / s.lifetime_s
+    if s.spell_s == 0.0 or num_faults > 0:
+        rates[REPLICAS * END] = 1.0 / s.lifetime_s
 
 
 @njit
@@ -114,6 +119,16 @@ def runs_on(s, end, disk, up, stalled, isr, leader, acked, now):
 
 
 @njit
+def kind_of_fault(s):
+    """The fault that has a rate."""
+    if s.crash > 0.0:
+        return CRASH
+    if s.power > 0.0:
+        return POWER
+    return DISK if s.disk > 0.0 else ZONE
+
+
+@njit
 def run(s):
     """When what one partition loses in its life was acknowledged: from, to; 0 and 0 if it loses nothing."""
     up, isr = np.ones(REPLICAS, np.bool_), np.ones(REPLICAS, np.bool_)
@@ -121,17 +136,21 @@ def run(s):
     clean, end, disk = np.ones(REPLICAS, np.bool_), np.zeros(REPLICAS), np.zeros(REPLICAS)
     rates = np.zeros(REPLICAS * END + 1)
     leader, last_leader, following, num_stalls, num_faults, acked, now = 0, 0, 0, 0, 0, 0.0, 0.0
+    fault_at = np.random.random() * s.spell_s if s.spell_s > 0.0 else np.inf
     while True:
         settled = up.all() and isr.all()
         if settled and (num_faults >= s.max_faults or (s.roll and following == REPLICAS)):
             return 0.0, 0.0
         set_rates(rates, s, up, stalled, isr, restarting, leader, num_stalls, num_faults, following)
         cumulated = np.cumsum(rates)
-        now += np.random.exponential(1.0 / cumulated[-1])
+        later = now + np.random.exponential(1.0 / cumulated[-1])
+        now, is_due = min(later, fault_at), later > fault_at
         if leader >= 0:
             acked = runs_on(s, end, disk, up, stalled, isr, leader, acked, now)
         drawn = np.searchsorted(cumulated, np.random.random() * cumulated[-1], side="right")
         event, b = drawn // REPLICAS, drawn % REPLICAS
+        if is_due:
+            event, b, fault_at = kind_of_fault(s), np.random.choice(np.flatnonzero(up)), np.inf
         if event == END:
             return 0.0, 0.0
         if event == STALL:
@@ -217,14 +236,23 @@ DESIGNS = {
 """min.insync.replicas, ELR, unclean elections, acks = 1."""
 
 
+SPELL = {"max_stalls": 10**6, "lifetime_s": 3600.0, "spell_s": 600.0}
+"""Ten minutes in which stalls go on, and the fault is as likely at any time; an hour after it nothing is lost."""
+
+
 def main(runs: int = 400_000) -> None:
-    """Prints the table of docs/kafka.md: P(anything acknowledged is lost) given the event, and 95 % each way."""
+    """Prints the tables of docs/kafka.md: P(anything acknowledged is lost) given the event, and 95 % each way; and how
+    many times as often in a spell whose stalls go on. With REPLICAS in the environment, of so many."""
     for design, (min_isr, elr, unclean, acks1) in DESIGNS.items():
         chosen: dict[str, Any] = {"min_isr": min_isr, "elr": elr, "unclean": unclean, "acks1": acks1}
         for column, event in COLUMNS.items():
-            found, _, _ = lost(Setting(**(COMMON | NO_FAULT | event | chosen)), runs, 17)
+            given = COMMON | NO_FAULT | event | chosen | ({"max_stalls": 5} if REPLICAS > 3 else {})
+            found, _, _ = lost(Setting(**given), runs, 17)
             half = 1.96 * (found * (runs - found) / runs) ** 0.5 / runs
             said = f"{found / runs:.3g} +- {half:.2g}" if found else f"< {3 / runs:.2g}"
+            if event["stall"] > 0.0 and found:
+                more, _, _ = lost(Setting(**(given | SPELL)), runs, 17)
+                said += f"; {more / runs:.3g} if stalls go on, {more / found:.1f} times"
             print(f"{design:26} {column:32} {said}", flush=True)
 
 

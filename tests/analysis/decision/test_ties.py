@@ -104,6 +104,14 @@ def test_losses_that_differ_by_less_than_rates_are_known_to_are_a_tie_even_if_th
         assert [each.rank for each in ranked_designs(choose.rows_of(given, "data loss"))] == ranks
 
 
+def test_of_a_rank_those_that_lose_less_come_first_though_more_of_their_runs_get_stuck():
+    given = tied(low=1.0, high=2.0).assign(copies=3, stored=5, zones=1)
+    given["low"], given["stuck"] = given["high"] - 1.5, given["point_id"].map({"id0": 1, "id1": 5})
+    found = ranked_designs(choose.rows_of(given, "data loss"))
+    assert [each.rank for each in found] == [1, 1]
+    assert [each.interval[1] for each in found] == [2.0, 2.55]
+
+
 def test_a_choice_stands_as_long_as_losses_do_not_tell_it_from_another():
     enough = {"wants_nodes": 1, "nodes": 1}
     slow, fast = "design WQ 5 AQ 3", "design WQ 5 AQ 2"

@@ -219,6 +219,12 @@ def test_what_is_wrong_is_refused(changed, said):
     assert refusal(starters.filled_template, "bookkeeper", MINE._replace(**changed)) == said
 
 
+@pytest.mark.parametrize(("said", "meant"), [("1e-2", "0.01"), ("1E1", "10"), ("2.5e+3", "2500"), ("0.01", "0.01")])
+def test_a_figure_may_be_written_with_an_exponent(said, meant):
+    text = starters.filled_template("bookkeeper", MINE._replace(node_loss=said))
+    assert text == starters.filled_template("bookkeeper", MINE._replace(node_loss=meant))
+
+
 @pytest.mark.parametrize(
     ("name", "said"), [("outages", "0,5"), ("failovers", "1,5"), ("node_loss", ","), ("entry_bytes", "6,7")]
 )

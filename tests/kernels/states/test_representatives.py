@@ -71,6 +71,20 @@ def test_a_head_of_representatives_loses_as_often_as_the_chain(name):
         assert solved.broken[invariant][0] == pytest.approx(found.p, rel=1e-12)
 
 
+@pytest.mark.parametrize("name", ["a crash", "two to spare", "racks"])
+def test_a_chain_of_representatives_answers_as_the_chain(name):
+    model, variant, faults = PROBLEMS[name]
+    document = {"protocol": "bookkeeper", "model": SMALL | model, "variant": variant, "faults": faults, "rates": RATES}
+    given = config.build_experiment(document | {"run": {"lifetime": 100.0}}, "ledger")
+    truth, lumped = exact(given, MEMORY), exact(given, MEMORY, lumps=True)
+    are_alike = given.model.alike.number(given.model.make_params(given.points[0].point.values)) > 1
+    assert (lumped.states < 0.7 * truth.states) == are_alike
+    assert lumped.outcomes == pytest.approx(truth.outcomes, rel=1e-12)
+    assert [lumped.expected_steps, lumped.expected_time] == pytest.approx([truth.expected_steps, truth.expected_time])
+    for invariant, found in truth.invariants.items():
+        assert lumped.invariants[invariant].p == pytest.approx(found.p, rel=1e-12)
+
+
 def test_bookies_are_alike_where_none_is_chosen_before_another():
     assert MODEL.alike
     values = with_defaults(MODEL, SMALL)
