@@ -109,15 +109,19 @@ def test_recommend_answers_what_the_verb_answers(quorisk, written):
 
 
 def test_what_is_asked_wrongly_is_a_line(file):
+    threads: Any
     for threads in (-3, "a", 2.5):
         with pytest.raises(ConfigError, match=f"threads {threads}: a whole number from 1 up"):
             q.estimate(file, threads=threads)
-    assert q.estimate(file, threads=np.int64(1)).runs == q.estimate(file).runs
-    for source in (None, 5, "\0"):
+    threads = np.int64(1)
+    assert q.estimate(file, threads=threads).runs == q.estimate(file).runs
+    sources: list[Any] = [None, 5, "\0"]
+    for source in sources:
         with pytest.raises(ConfigError, match="an experiment, the path of its file, or a dictionary of its tables"):
             q.estimate(source)
+    overrides: Any = [("run.runs", 1)]
     with pytest.raises(ConfigError, match=r"written as section\.key=value"):
-        q.estimate(file, [("run.runs", 1)])
+        q.estimate(file, overrides)
 
 
 def test_an_experiment_may_be_a_dictionary(file):

@@ -236,7 +236,7 @@ DESIGNS = {
 """min.insync.replicas, ELR, unclean elections, acks = 1."""
 
 
-SPELL = {"max_stalls": 10**6, "lifetime_s": 3600.0, "spell_s": 600.0}
+SPELL: dict[str, Any] = {"max_stalls": 10**6, "lifetime_s": 3600.0, "spell_s": 600.0}
 """Ten minutes in which stalls go on, and the fault is as likely at any time; an hour after it nothing is lost."""
 
 

@@ -56,10 +56,10 @@ def answers(quick: bool, count: int, seed: int) -> Check:
                 continue
             given, (invariant, p) = found
             try:
-                told = [estimated(given, method, invariant, p, chance.randrange(1 << 31)) for method in by_method]
+                pair = [estimated(given, method, invariant, p, chance.randrange(1 << 31)) for method in by_method]
             except ConfigError:  # logs that are written to all the time, with too little room for records
                 continue
-            for intervals, interval in zip(by_method.values(), told, strict=True):
+            for intervals, interval in zip(by_method.values(), pair, strict=True):
                 intervals.append(interval)
             print(f"{name}: {len(by_method['count'])} configurations", flush=True)
         for method, intervals in by_method.items():

@@ -77,7 +77,8 @@ def test_a_chain_of_representatives_answers_as_the_chain(name):
     document = {"protocol": "bookkeeper", "model": SMALL | model, "variant": variant, "faults": faults, "rates": RATES}
     given = config.build_experiment(document | {"run": {"lifetime": 100.0}}, "ledger")
     truth, lumped = exact(given, MEMORY), exact(given, MEMORY, lumps=True)
-    are_alike = given.model.alike.number(given.model.make_params(given.points[0].point.values)) > 1
+    assert MODEL.alike
+    are_alike = MODEL.alike.number(MODEL.make_params(given.points[0].point.values)) > 1
     assert (lumped.states < 0.7 * truth.states) == are_alike
     assert lumped.outcomes == pytest.approx(truth.outcomes, rel=1e-12)
     assert [lumped.expected_steps, lumped.expected_time] == pytest.approx([truth.expected_steps, truth.expected_time])
