@@ -23,6 +23,7 @@ from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.analysis.explore import too_much
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.model import Model
+from quorisk.kernels.protocols import registry
 from quorisk.kernels.states import absorption
 from quorisk.kernels.states.absorption import MAX_COMPONENT, Components
 from quorisk.kernels.states.chain import Chain, ChainError, Progress, build_chain
@@ -99,7 +100,7 @@ def exact(
         progress: called with the numbers of states and transitions so far, and of states to expect.
         export_to: file for the chain with its rates; None if none is wanted.
         data_loss_alone: whether to leave out single invariants, which saves time.
-        lumps: whether states that differ only in which of things alike is which are one state.
+        lumps: whether states that differ only in which of things alike is which are one; not of foreign protocols.
 
     Returns:
         The probabilities, and the expected steps and time of a run.
@@ -122,7 +123,6 @@ def exact(
     except TooLong as error:
         raise ConfigError(str(error)) from None
     solve_s = time.perf_counter() - built
-    acyclic = parts.largest == 1
     return ExactResult(
         protocol=experiment.protocol,
         point_id=grid_point.point_id,
@@ -138,7 +138,7 @@ def exact(
         p_by_steps=solved.p_by_steps,
         p_by_time=solved.p_by_time,
         storm_difference=(
-            storm.largest_difference(solved, storm.storm_answers(chain, acyclic, model, steps, times))
+            storm.largest_difference(solved, storm.storm_answers(chain, parts.largest == 1, model, steps, times))
             if ask_storm
             else None
         ),
@@ -177,7 +177,7 @@ def _check_bounds(steps: Sequence[int], times: Sequence[float]) -> None:
 
 def chain_of(experiment: Experiment, memory_bytes: int, progress: Progress | None = None, lumps: bool = False) -> Chain:
     """Builds the chain of an experiment's one point. Raises ConfigError."""
-    point = only_point(experiment).point
+    model, point = experiment.model, only_point(experiment).point
     if experiment.run.at_any_time and point.lifetime < math.inf:
         raise ConfigError(
             f"{experiment.path}: run.at_any_time = true: false, because a chain ends with the lifetime "
@@ -189,7 +189,7 @@ def chain_of(experiment: Experiment, memory_bytes: int, progress: Progress | Non
             f"set run.horizon = inf, and ask for the data loss by time {point.horizon:g}"
         )
     try:
-        return build_chain(experiment.model, point, memory_bytes, progress, lumps)
+        return build_chain(model, point, memory_bytes, progress, lumps and model.name in registry.own())
     except ChainError as error:
         raise ConfigError(f": {error}; {INSTEAD}", "memory") from None
     except MemoryError:
