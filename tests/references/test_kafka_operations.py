@@ -22,7 +22,7 @@ def test_as_many_runs_lose_something(row):
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("name", ["lag_disk_min1", "lag_crash_min2_unclean_noelr", "lag_power_min1", "lag_disk_acks1"])
 def test_more_is_lost_where_stalls_go_on_as_the_files_say(name):
-    """What files of `quorisk init kraft` say beside their scenarios of lag, whose stalls are three."""
+    """Factors that files of `quorisk init kraft` say beside their scenarios of lag, which have three stalls."""
     given = setting(next(row for row in ROWS if row["name"] == name)["setting"])
     found, more = (lost(each, 4 * RUNS, 1)[0] for each in (given, given._replace(**SPELL)))
     assert (1.5 if given.acks1 else 3.0) < more / found < (2.1 if given.acks1 else 4.1)
