@@ -33,7 +33,7 @@ _SHAPES = {
     _RISKY: ("^", _GREY),
 }
 """Marker and colour of each standing of a design; the shape alone tells them apart in grey."""
-_NO_TARGET = "no target was set"
+_WITHOUT_TARGET = {_MEETS: "no target was set", _STOPS: "no target was set; any restart stops writes"}
 _ROW_IN, _AROUND_IN, _WIDTH_IN = 0.31, 1.25, 7.6
 _ARROW = 0.55
 """End of an upper bound's arrow, as a part of the bound."""
@@ -171,7 +171,7 @@ def _legend(found: Sequence[Design], target: float, sure: Doubt | None) -> list[
     stands = {standing(each, target) for each in found}
     is_bounded = math.isfinite(target) or found[0].wanted()
     handles: list[Any] = [
-        Line2D([], [], label=name if is_bounded or name == _RISKY else _NO_TARGET, **Style(colour, marker).marks(6))
+        Line2D([], [], label=name if is_bounded else _WITHOUT_TARGET.get(name, name), **Style(colour, marker).marks(6))
         for name, (marker, colour) in _SHAPES.items()
         if name in stands
     ]

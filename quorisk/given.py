@@ -48,7 +48,7 @@ def load_experiment(source: Source, overrides: Overrides = ()) -> Experiment:
     elif isinstance(source, str | Path) and "\0" not in str(source):
         experiment = config.load(Path(source), changes)
     else:
-        raise ConfigError(f"{source!r}: an experiment, the path of its file, or a dictionary of its tables")
+        raise ConfigError(f" {source!r}: an experiment, the path of its file, or a dictionary of its tables", "source")
     for note in experiment.notes:
         warnings.warn(note, stacklevel=2)
     return experiment

@@ -117,7 +117,7 @@ def test_what_is_asked_wrongly_is_a_line(file):
     assert q.estimate(file, threads=threads).runs == q.estimate(file).runs
     sources: list[Any] = [None, 5, "\0"]
     for source in sources:
-        with pytest.raises(ConfigError, match="an experiment, the path of its file, or a dictionary of its tables"):
+        with pytest.raises(ConfigError, match=r"^source .*: an experiment, the path of its file, or a dictionary of"):
             q.estimate(source)
     overrides: Any = [("run.runs", 1)]
     with pytest.raises(ConfigError, match=r"written as section\.key=value"):

@@ -187,7 +187,7 @@ def known_head(
     if run.method == "auto" and solved.lost == 0.0 and solved.leaves > rare.LITTLE_KNOWN:
         return None
     exits = exits_of(head, solved, memory_bytes - head.num_bytes)
-    while exits.left_out > rare.upper(solved, exits, most) / 2.0:  # a smaller head has fewer exits
+    while exits.left_out > rare.upper(solved, exits, most) / 2.0:  # more than all else; a smaller head has fewer exits
         del head  # exits have the memory of a smaller one
         given = model, point, memory_bytes // 2, solved.transitions // 4, progress, certain
         smaller = rare.solve_head(*given, is_patient=False, by_margin=True)

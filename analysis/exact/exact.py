@@ -100,7 +100,7 @@ def exact(
         progress: called with the numbers of states and transitions so far, and of states to expect.
         export_to: file for the chain with its rates; None if none is wanted.
         data_loss_alone: whether to leave out single invariants, which saves time.
-        lumps: whether states that differ only in which of things alike is which are one; not of foreign protocols.
+        lumps: whether states are merged in which things that are alike change places; never of foreign protocols.
 
     Returns:
         The probabilities, and the expected steps and time of a run.

@@ -99,8 +99,9 @@ def counts_of_lists(paths: Iterable[Path], watched: Watched, oddities: Oddities)
         observed.append(_durations(evidence.REPAIRS, repairs, source, _A_LEDGERS_PART))
     if outages or watched.is_complete:
         observed.append(_in_time(evidence.OUTAGES, [hit[0] for hit in outages], watched, 1.0, source))
-    whole = [sorted(hit, key=lambda each: each.data_lost) for hit in outages if _is_whole(hit, watched, oddities)]
-    listed = [each for hit in whole for each in {each.node: each for each in hit}.values()]  # once, with data lost
+    whole = [sorted(hit, key=lambda line: line.data_lost) for hit in outages if _is_whole(hit, watched, oddities)]
+    # the last of a node's lines counts: it says that data was lost if any of them does
+    listed = [line for hit in whole for line in {line.node: line for line in hit}.values()]
     if listed:
         days, lost_in = [day_of(each.start_s) for each in listed], [each.data_lost for each in listed]
         observed.append(Observed(evidence.LOST_IN_OUTAGES, series(days, lost_in, [1] * len(listed)), source))

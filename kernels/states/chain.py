@@ -60,8 +60,8 @@ def build_chain(
 ) -> Chain:
     """Builds the chain of a point; the point's `max_steps` and `horizon` play no part.
 
-    `progress` is called a few times a second. With `lumps` states that differ only in which of things alike is which
-    are one. Raises ChainError as soon as memory is likely to be too small.
+    `progress` is called a few times a second. With `lumps`, states in which things that are alike change places are
+    merged. Raises ChainError as soon as memory is likely to be too small.
     """
     odds = odds_of(model, point)
     params = odds.params

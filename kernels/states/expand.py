@@ -72,8 +72,8 @@ class Expander:
         self, model: Model, odds: Odds, judges: bool = True, lumps: bool = False, forgets: bool = False
     ) -> None:
         """It `judges` states, so that there are no steps where runs end, and wants none of probability 0; without that
-        it wants all steps. With `lumps` rows are those of representatives, and if it `forgets` without what nothing
-        reads any more: fewer states, and fewer steps. Raises ModelError as `general` does."""
+        it wants all steps. With `lumps` rows are those of representatives; if it also `forgets`, without what nothing
+        reads any more, so that runs take fewer steps. Raises ModelError as `general` does."""
         self.programs = self._fitting = Programs(model, odds.params)
         self._since, self._num_since, self._num = self.programs.layout, 0, 0
         self.at_once = 64

@@ -23,7 +23,7 @@ FAILED = 1
 MOST_CHARACTERS = 2000
 """The length at which an error's line is cut."""
 _OF_KAFKA = {"--nodes": "--brokers", "--racks": "--zones", "--quorums": "--topics"}
-"""Second names of options: an error names the one that was given."""
+"""Second names of options: an error has these where they were given."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -76,10 +76,9 @@ def _let_go(stream: TextIO) -> None:
 
 
 def _said(error: QuoriskError, given: Sequence[str]) -> str:
-    """Returns an error's line, with options in the place of Python arguments."""
-    line = by_option(
-        f"`{error.argument}`{error.text}" if isinstance(error, ConfigError) and error.argument else str(error)
-    )
+    """Returns an error's line, with options, as they were given, in the place of Python arguments."""
+    said = f"`{error.argument}`{error.text}" if isinstance(error, ConfigError) and error.argument else str(error)
+    line = by_option(said)
     for option, other in _OF_KAFKA.items():
         if any(each.partition("=")[0] == other for each in given):
             line = line.replace(option, other)

@@ -108,13 +108,16 @@ def test_a_line_of_next_to_no_length_has_an_axis_that_can_be_read():
     assert high / low == pytest.approx(4.0)
 
 
-def test_a_risky_design_is_told_as_such_though_there_is_no_target():
-    [first, other] = made([0, 30])
-    risky = other.worst | {"changed": "a switch"}
-    figure = ranking.ranking_figure([first, other._replace(points=[risky], worst=risky)], math.inf, "P", "")
+def test_without_a_target_each_kind_of_design_has_a_label_of_its_own():
+    """Two marks of different shapes were both said to mean that no target was set."""
+    found = made([0, 30, 31])
+    for place, more in ((1, {"changed": "a switch"}), (2, {"stops_with_one": 1})):
+        worst = found[place].worst | more
+        found[place] = found[place]._replace(points=[worst], worst=worst)
+    figure = ranking.ranking_figure(found, math.inf, "P", "")
     assert figure is not None
     named = [each.get_text() for each in figure.subfigs[0].legends[0].get_texts()]
-    assert {ranking._RISKY, ranking._NO_TARGET} < set(named)
+    assert {ranking._RISKY, *ranking._WITHOUT_TARGET.values()} < set(named)
     assert len(set(named)) == len(named)
 
 

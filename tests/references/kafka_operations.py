@@ -5,13 +5,13 @@ stall has all that its leader has. `end` is the time until which a replica has a
 they are on its disk, `acked` that until which they are acknowledged. A leader that lacks some of these is a loss.
 """
 
-import os
+import sys
 from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 
-REPLICAS = int(os.environ.get("REPLICAS", "3"))
+REPLICAS = 3
 
 
 class Setting(NamedTuple):
@@ -237,24 +237,30 @@ DESIGNS = {
 
 
 SPELL: dict[str, Any] = {"max_stalls": 10**6, "lifetime_s": 3600.0, "spell_s": 600.0}
-"""Ten minutes in which stalls go on, and the fault is as likely at any time; an hour after it nothing is lost."""
+"""Ten minutes in which stalls go on and the fault is as likely at any time; runs end an hour after it, on average."""
+
+
+def with_ends(found: int, runs: int) -> str:
+    """A share of the runs in words, with 95 % each way."""
+    half = 1.96 * (found * (runs - found) / runs) ** 0.5 / runs
+    return f"{found / runs:.3g} +- {half:.2g}" if found else f"< {3 / runs:.2g}"
 
 
 def main(runs: int = 400_000) -> None:
-    """Prints the tables of docs/kafka.md: P(anything acknowledged is lost) given the event, and 95 % each way; and how
-    many times as often in a spell whose stalls go on. With REPLICAS in the environment, of so many."""
+    """Prints the tables of docs/kafka.md: P(anything acknowledged is lost) given the event, and 95 % each way; and what
+    that is in a spell whose stalls go on. Of three replicas, or of as many as the command's argument says."""
     for design, (min_isr, elr, unclean, acks1) in DESIGNS.items():
         chosen: dict[str, Any] = {"min_isr": min_isr, "elr": elr, "unclean": unclean, "acks1": acks1}
         for column, event in COLUMNS.items():
             given = COMMON | NO_FAULT | event | chosen | ({"max_stalls": 5} if REPLICAS > 3 else {})
             found, _, _ = lost(Setting(**given), runs, 17)
-            half = 1.96 * (found * (runs - found) / runs) ** 0.5 / runs
-            said = f"{found / runs:.3g} +- {half:.2g}" if found else f"< {3 / runs:.2g}"
+            said = with_ends(found, runs)
             if event["stall"] > 0.0 and found:
                 more, _, _ = lost(Setting(**(given | SPELL)), runs, 17)
-                said += f"; {more / runs:.3g} if stalls go on, {more / found:.1f} times"
+                said += f"; {with_ends(more, runs)} if stalls go on, {more / found:.1f} times"
             print(f"{design:26} {column:32} {said}", flush=True)
 
 
 if __name__ == "__main__":
+    REPLICAS = int(sys.argv[1]) if len(sys.argv) > 1 else REPLICAS
     main()

@@ -46,11 +46,11 @@ def tlc(quick: bool) -> Check:
         "The model checker TLC ran TLA+ specifications; `quorisk explore` searches the same constants. Distinct "
         "states, depth, and for each invariant the number of states that break it are compared; the last column but "
         "one has the sum of these numbers, and of how many invariants. TLC's numbers are in `tests/data/`, with the "
-        "constants that make a row. The modules are those that their authors published, with two exceptions: in rows "
+        "constants that make a row. The modules are those that their authors published, with two exceptions. In rows "
         "`bkint`, three conditions of BookKeeperProtocol are written as the protocol means them "
-        "([concepts](concepts.md#the-protocols)), and modules named for faults, stripes, writing, flushes and "
-        f"operations add [faults](faults.md) to what was published. `{oracle.NOT_HERE}` is compared with a literal "
-        "interpreter of the specification alone.",
+        "([concepts](concepts.md#the-protocols)). Modules whose names end in Faults, Striped, Flush, Writing, "
+        "Operations or Guarded (in any case) add [faults](faults.md) or a mechanism to what was published. Left out is "
+        f"`{oracle.NOT_HERE}`, which no model has: a test compares it with a literal interpreter.",
         (
             "row",
             "protocol",
