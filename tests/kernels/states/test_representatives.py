@@ -71,7 +71,7 @@ def test_a_head_of_representatives_loses_as_often_as_the_chain(name):
         assert solved.broken[invariant][0] == pytest.approx(found.p, rel=1e-12)
 
 
-@pytest.mark.parametrize("name", ["a crash", "two to spare", "racks"])
+@pytest.mark.parametrize("name", ["two entries", "lost bookies", "an outage", "racks"])
 def test_a_chain_of_representatives_answers_as_the_chain(name):
     model, variant, faults = PROBLEMS[name]
     document = {"protocol": "bookkeeper", "model": SMALL | model, "variant": variant, "faults": faults, "rates": RATES}
