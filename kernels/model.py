@@ -343,18 +343,18 @@ def _of_indices(function: Any, unpacked: Any) -> Any:
     return of_instance
 
 
-def in_normal_form(normal_form: Callable[[Any, Any], Any], action: Action) -> Action:
-    """An action after which the state is brought to its normal form, if `params.continuous_writes` is not 0.
+def in_normal_form(normal_form: Callable[[Any, Any], Any], action: Action, switch: str = "continuous_writes") -> Action:
+    """An action after which the state is brought to a normal form, if this switch of the parameters is not 0.
 
     `normal_form(state, params)` is a state from which everything that invariants can tell is as likely as from `state`:
-    it merges neighbouring records with the same fate, so that a `Model` may have continuous writes.
+    with continuous writes it merges neighbouring records with the same fate.
     """
 
     def apply(state: Any, params: Any, instance: Any, lost: Any) -> Any:
-        after = action.apply(state, params, instance, lost)
-        if isinstance(params.continuous_writes, int) and not params.continuous_writes:
+        after, is_on = action.apply(state, params, instance, lost), getattr(params, switch)
+        if isinstance(is_on, int) and not is_on:
             return after
-        return where(params.continuous_writes, normal_form(after, params), after)
+        return where(is_on, normal_form(after, params), after)
 
     return action._replace(apply=apply)
 

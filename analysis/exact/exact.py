@@ -10,12 +10,10 @@ common.
 import math
 import time
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
-from quorisk.analysis import files
 from quorisk.analysis.estimate.estimate import Amount, assumptions, data_loss_invariants, only_point
-from quorisk.analysis.exact import answers, storm, umb
+from quorisk.analysis.exact import answers, storm
 from quorisk.analysis.exact.answers import ChainAnswers, TooLong
 from quorisk.analysis.experiment import units
 from quorisk.analysis.experiment.config import Experiment
@@ -85,7 +83,6 @@ def exact(
     times: Sequence[float] = (),
     ask_storm: bool = False,
     progress: Progress | None = None,
-    export_to: Path | None = None,
     data_loss_alone: bool = False,
     lumps: bool = False,
 ) -> ExactResult:
@@ -98,7 +95,6 @@ def exact(
         times: times by which it is wanted, too, in the unit of the rates.
         ask_storm: whether Storm solves the chain as well.
         progress: called with the numbers of states and transitions so far, and of states to expect.
-        export_to: file for the chain with its rates; None if none is wanted.
         data_loss_alone: whether to leave out single invariants, which saves time.
         lumps: whether states are merged in which things that are alike change places; never of foreign protocols.
 
@@ -110,12 +106,8 @@ def exact(
     """
     model, grid_point = experiment.model, only_point(experiment)
     _check_bounds(steps, times)
-    if export_to:
-        _check_name(export_to)
     start = time.perf_counter()
     chain = chain_of(experiment, memory_bytes, progress, lumps)
-    if export_to:
-        export(chain, model, export_to, "ctmc")
     built = time.perf_counter()
     parts = _components(chain)
     try:
@@ -194,22 +186,6 @@ def chain_of(experiment: Experiment, memory_bytes: int, progress: Progress | Non
         raise ConfigError(f": {error}; {INSTEAD}", "memory") from None
     except MemoryError:
         raise too_much(memory_bytes, f"ask for less, {SMALLER}") from None
-
-
-def export(chain: Chain, model: Model, path: Path, kind: Literal["dtmc", "ctmc"]) -> None:
-    """Writes a chain for other tools, as UMB. Raises ConfigError and RunError.
-
-    A dtmc counts steps; a ctmc has the rates at which states are left as well.
-    """
-    _check_name(path)
-    with files.whole(path, "export") as part:
-        umb.write_umb(chain, model, part, "discrete" if kind == "dtmc" else "stochastic")
-
-
-def _check_name(path: Path) -> None:
-    """Raises ConfigError unless a chain may be written to a file of this name."""
-    if path.suffix != ".umb":
-        raise ConfigError(f"{path}: a chain is written to a file that ends in .umb")
 
 
 def _components(chain: Chain) -> Components:

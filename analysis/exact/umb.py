@@ -38,13 +38,13 @@ def write_umb(chain: Chain, model: Model, path: Path, time: Time) -> None:
     if time == "stochastic":
         files["state-to-exit-rate.bin"] = np.where(goes_on, chain.total_rate, 1.0)
     files |= {f"annotations/rewards/{name}/states/values.bin": values for name, values in rewards.items()}
-    files |= {f"annotations/aps/{_key(name)}/states/values.bin": _bits(where) for name, where in labels.items()}
+    files |= {f"annotations/aps/{name.lower()}/states/values.bin": _bits(where) for name, where in labels.items()}
     index = {
         "format-version": 1,
         "format-revision": 0,
         "transition-system": _sizes(files, chain, time),
         "annotations": {
-            "aps": {_key(name): _annotation(name, "bool", 1) for name in labels},
+            "aps": {name.lower(): _annotation(name, "bool", 1) for name in labels},
             "rewards": {name: _annotation(name, "double", 64) for name in rewards},
         },
     }
@@ -82,10 +82,6 @@ def _sizes(files: dict[str, np.ndarray], chain: Chain, time: Time) -> dict[str, 
 
 def _annotation(name: str, kind: str, size: int) -> dict[str, Any]:
     return {"alias": name, "applies-to": ["states"], "type": {"type": kind, "size": size}}
-
-
-def _key(name: str) -> str:
-    return name.lower()
 
 
 def _bits(where: np.ndarray) -> np.ndarray:

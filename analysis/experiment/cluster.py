@@ -1,29 +1,8 @@
 """The table [cluster] of an experiment file: the cluster that a design runs on.
 
-    [cluster]
-    nodes = 20
-    ledgers = 1e6                       # or entries_per_second and retention, or stored_bytes and entry_bytes
-    entries_per_ledger = 1000
-    node_loss = "2 % / year"            # of each node: all that it stores
-    disks_per_node = 4                  # of bookies with DbLedgerStorage: a ledger is on one of a bookie's disks
-    disk_loss = "1 % / year"            # of each of these: what is on it; the others keep what they have
-    detection_delay = "1 h"
-    node_bytes = "24 TB"                # what a node stores
-    repair_bandwidth = "125 MB/s"       # of one node; all repair
-
-    [cluster.events.power_outage]       # as many events as one likes, each with a name
-    scope = "cluster"                   # or "rack", "batch" (of so many random `nodes`), "node"
-    per_year = 1                        # of each rack or node, if that is the scope
-    p_lost = 0.0075                     # of each node in it: it does not come back
-
-    [cluster.events.old_disks]          # nodes that are not like the others
-    scope = "node"
-    nodes = 5                           # which of them: so many from `first_node` on
-    per_year = "6 % / year"             # beside node_loss, which all of them have
-    p_lost = 1
-
-The number of copies belongs to the design: it comes from [model]. A rate without a unit is a year's. Keys that may be
-left out are 0 where they are not given. `scatter_width` is of copysets alone, and else without effect.
+docs/cluster.md has an example of every key. The number of copies belongs to the design: it comes from [model]. A rate
+without a unit is a year's. Keys that may be left out are 0 where they are not given. `scatter_width` is of copysets
+alone, and else without effect.
 """
 
 import math

@@ -114,9 +114,6 @@ def exact_verb(
     memory: Annotated[str, typer.Option(help="memory for states and transitions, such as 512MiB")] = "4GiB",
     scenario: Scenario = None,
     storm: Annotated[bool, typer.Option("--storm", help="also solve it with the model checker Storm")] = False,
-    export: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="write the chain to a .umb file", show_default=False)
-    ] = None,
     strict: Strict = False,
     as_json: Json = False,
 ) -> None:
@@ -138,14 +135,14 @@ def exact_verb(
     if experiment.asks_year:
         from quorisk.command import show_year
 
-        if by_steps or by_time or storm or export:
-            raise ConfigError("--by-steps, --by-time, --storm, --export: need a scenario; pick it with --scenario NAME")
+        if by_steps or by_time or storm:
+            raise ConfigError("--by-steps, --by-time, --storm: need a scenario; pick it with --scenario NAME")
         year = whole_of(experiment, None, memory_bytes, True, records=True)
         reply(as_json, year.whole_json(), lambda: show_year.print_year(year, experiment, show.console()))
         return
     times = [exact.parse_time(experiment, each) for each in by_time]
     with bars.chain_line() as progress:
-        result = exact.exact(experiment, memory_bytes, by_steps, times, storm, progress, export)
+        result = exact.exact(experiment, memory_bytes, by_steps, times, storm, progress)
         result = amounts.with_amount(experiment, result)
     reply(as_json, result, lambda: show.print_exact(result, show.console()))
 

@@ -9,10 +9,7 @@ from pathlib import Path
 import pytest
 
 from quorisk.analysis import files
-from quorisk.analysis.exact import exact
-from quorisk.analysis.experiment import config
 from quorisk.kernels.errors import ConfigError, RunError
-from tests.support import SMALL_FILE
 
 
 @contextmanager
@@ -32,20 +29,6 @@ def test_a_file_that_finds_no_room_leaves_what_was_there(tmp_path, written):
         files.write_whole(path, bytes(5000), "plot")
     assert path.read_text() == "precious"
     assert os.listdir(tmp_path) == ["figure.svg"]
-
-
-def test_a_chain_that_finds_no_room_is_not_written_by_half(tmp_path):
-    (tmp_path / "small.toml").write_text(SMALL_FILE)
-    experiment = config.load(tmp_path / "small.toml", ["messages=2", "compactions=2"])
-    chain, path = exact.chain_of(experiment, 1 << 28), tmp_path / "chain.umb"
-    exact.export(chain, experiment.model, path, "ctmc")
-    whole = path.read_bytes()
-    for part in (0.01, 0.5, 0.999):
-        said = r"^`export` [^\n]*chain\.umb: cannot be written: File too large$"
-        with room(int(len(whole) * part)), pytest.raises(RunError, match=said):
-            exact.export(chain, experiment.model, path, "ctmc")
-    assert path.read_bytes() == whole
-    assert sorted(os.listdir(tmp_path)) == [path.name, "small.toml"]
 
 
 def test_a_link_is_followed_and_what_it_leads_to_stays_what_it_is(tmp_path):

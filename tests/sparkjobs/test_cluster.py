@@ -180,6 +180,7 @@ def test_a_driver_that_is_killed_can_be_resumed_and_a_copy_of_a_slow_task_counts
     assert "attempt 1 ended" in (out / folder.LOG).read_text()
 
 
+@pytest.mark.exhaustive
 def test_executors_without_numba_are_told_in_a_line(parts, tmp_path):
     url, _, _ = parts
     (tmp_path / "numba.py").write_text("raise ModuleNotFoundError(\"No module named 'numba'\", name='numba')")

@@ -31,6 +31,8 @@ from quorisk.kernels.telling import words_beside
 
 _normal = partial(in_normal_form, normal_form)
 """Wrapper of the actions that a record passes through: the next of these merges neighbours that others make alike."""
+_counted_anew = partial(in_normal_form, stalls.counted_anew, switch="stalls_go_on")
+"""Wrapper of the actions after which there may be less to know about the ISR."""
 
 MODEL = Model(
     name="kraft",
@@ -42,10 +44,10 @@ MODEL = Model(
     actions=(
         lifecycle.broker_start,
         lifecycle.receive_broker_reg_response,
-        metadata.receive_metadata_update,
+        _counted_anew(metadata.receive_metadata_update),
         leader.send_alter_partition_request,
         leader.leader_shrink_isr,
-        leader.receive_alter_partition_response,
+        _counted_anew(leader.receive_alter_partition_response),
         replication.send_fetch_request,
         replication.receive_fetch_request,
         _normal(replication.receive_fetch_response),
@@ -63,7 +65,7 @@ MODEL = Model(
         lifecycle.tail_loss_shutdown,
         lifecycle.broker_flushes,
         stalls.follower_stalls,
-        stalls.follower_resumes,
+        _counted_anew(stalls.follower_resumes),
         stalls.leader_removes_stalled,
         rolls.roll_begins,
         rolls.roll_restarts,

@@ -36,6 +36,7 @@ CASES = Cases(
         {"max_rolls": 1, "max_stalls": 1, "max_lossy_shutdowns": 0, "rates": {"leader_removes_stalled": 3.0}},
         {**_STRICT_PAIR, "version": "v3_5", "max_rolls": 1, "gated_rolls": False},
         {"max_isolations": 1, "max_lossy_shutdowns": 0, "acks": "1"},
+        {"stalls_go_on": True, "max_stalls": 1, "rates": {"leader_removes_stalled": 3.0, "follower_resumes": 3.0}},
         {"continuous_writes": True, "values": 3, "flush_every_message": False, "max_tail_losses": 1},
         {"lost_without_leader": False, "max_fencings": 1},
         {"semantics": "specification", "max_isr_shrinks": 1},

@@ -48,6 +48,7 @@ class Params(NamedTuple):
     gated_rolls: int
     continuous_writes: int
     lost_without_leader: int
+    stalls_go_on: int
 
 
 PARAMETERS = with_docs(
@@ -61,6 +62,7 @@ PARAMETERS = with_docs(
     Parameter("values", "model", (1, MAX_VALUES)),
     switch("continuous_writes", table="model", default=False, later=True),
     switch("lost_without_leader", table="model"),
+    switch("stalls_go_on", table="model", default=False, later=True),
     Parameter("zones", "model", (0, MAX_BROKERS), default=0),
     Parameter("max_clean_shutdowns", "faults", (0, MAX_STARTS)),
     Parameter("max_lossy_shutdowns", "faults", (0, MAX_STARTS)),
@@ -165,6 +167,11 @@ CONDITIONS = (
         "continuous_writes",
         "off without fence_fetches or truncate_on_divergence, as logs of unequal lengths are compared there",
         lambda v: not v["continuous_writes"] or (v["fence_fetches"] and v["truncate_on_divergence"]),
+    ),
+    Condition(
+        "stalls_go_on",
+        'off unless semantics = "kafka" and init_isr = replication_factor',
+        lambda v: not v["stalls_go_on"] or (v["semantics"] == "kafka" and first_isr(v) == v["replication_factor"]),
     ),
     Condition("zones", "at most brokers", lambda v: v["zones"] <= v["brokers"]),
     Condition("max_zone_outages", "0 without zones", lambda v: v["zones"] > 0 or v["max_zone_outages"] == 0),

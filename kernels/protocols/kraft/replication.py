@@ -232,9 +232,9 @@ def breakdowns_left(state, params):
 
 
 def may_be_disturbed(state, params):
-    """Whether any other fault may still happen."""
+    """Whether any other fault may still happen, stalls left out."""
     found = (state.fencings < params.max_fencings) | (state.isr_shrinks < params.max_isr_shrinks)
-    found |= (state.reassignments < params.max_reassignments) | (state.stalls < params.max_stalls)
+    found |= state.reassignments < params.max_reassignments
     found |= (state.rolls < params.max_rolls) | (state.to_restart != 0)
     return found | (state.isolations < params.max_isolations) | (state.outages < params.max_outages)
 
@@ -252,18 +252,24 @@ def spares_a_copy(state, params):
     return (params.ack_all & checked != 0) & several_replicas & (missing == 0) & agreed & apart & (state.stalled == 0)
 
 
+def is_led(state, params):
+    """Whether all brokers are up and heard, and one of them leads and waits for nothing."""
+    everyone, con = (1 << params.brokers) - 1, state.con
+    up = (state.running == everyone) & (state.unfenced == everyone)
+    return up & (con.leader != 0) & (state.leaders == con.leader) & (con.adding | con.removing | state.pending == 0)
+
+
 def at_peace(state, params):
     """Whether nothing can be lost that was or will be written: all brokers are up, heard and in sync, and no fault may
     happen any more but one, of which a copy is spared.
 
     So nothing is written, until that fault happens, and runs of continuous writes end.
     """
-    everyone, con = (1 << params.brokers) - 1, state.con
-    up = (state.running == everyone) & (state.unfenced == everyone) & (con.isr == con.replicas) & (state.isolated == 0)
-    led = (con.leader != 0) & (state.leaders == con.leader) & (con.adding | con.removing | state.pending == 0)
+    in_sync = (state.con.isr == state.con.replicas) & (state.isolated == 0)
     left = breakdowns_left(state, params)
     safe = (left == 0) | ((left == 1) & spares_a_copy(state, params))
-    return up & led & safe & (where(may_be_disturbed(state, params), 1, 0) == 0)
+    disturbed = may_be_disturbed(state, params) | (state.stalls < params.max_stalls)
+    return is_led(state, params) & in_sync & safe & (where(disturbed, 1, 0) == 0)
 
 
 def tells_nothing_new(state, params, b):

@@ -10,7 +10,7 @@ from scipy.linalg import expm
 from scipy.sparse import csr_array
 from scipy.stats import beta
 
-from quorisk.analysis.exact import exact, storm
+from quorisk.analysis.exact import exact, storm, umb
 from quorisk.kernels import paths
 from quorisk.kernels.engines.points import Point
 from quorisk.kernels.model import COMPLETED, LOST, OUTCOMES, UNFINISHED
@@ -244,12 +244,12 @@ def test_storm_agrees(model, point):
     assert storm.largest_difference(ours, theirs) < 1e-10
 
 
-@pytest.mark.parametrize("kind", ["dtmc", "ctmc"])
-def test_exported_chains_give_storm_the_same_answer(tmp_path, kind):
+@pytest.mark.parametrize("time", ["discrete", "stochastic"])
+def test_chains_in_files_give_storm_the_same_answer(tmp_path, time):
     stormpy = pytest.importorskip("stormpy")
     found, _, ours = solved(*CHECKED[0])
     path = tmp_path / "chain.umb"
-    exact.export(found, BOOKKEEPER, path, kind)
+    umb.write_umb(found, BOOKKEEPER, path, time)
     model = stormpy.build_model_from_umb(path)
     assert model.nr_states == len(found.ends)
     end = " | ".join(f'"{name}"' for name in OUTCOMES if model.labeling.contains_label(name))

@@ -115,31 +115,6 @@ def test_no_memory_is_so_large_that_states_outnumber_their_numbers(monkeypatch):
         chain.build_chain(BOOKKEEPER, point_of(BOOKKEEPER), MEMORY)
 
 
-# Chains in files
-
-
-def test_only_umb_is_written(tmp_path):
-    found, _, _ = solved(*CHECKED[3])
-    with pytest.raises(ConfigError, match=r"chain\.txt: a chain is written to a file that ends in \.umb"):
-        exact.export(found, herman.MODEL, tmp_path / "chain.txt", "dtmc")
-
-
-def test_a_chain_that_cannot_be_written_says_why(tmp_path):
-    found, _, _ = solved(*CHECKED[0])
-    with pytest.raises(ConfigError, match=r"chain\.umb: cannot be written: No such file or directory"):
-        exact.export(found, BOOKKEEPER, tmp_path / "absent" / "chain.umb", "dtmc")
-
-
-def test_an_answer_comes_with_its_chain_whose_name_is_looked_at_first(tmp_path, monkeypatch):
-    asked, path = experiment(), tmp_path / "chain.umb"
-    exact.exact(asked, MEMORY, export_to=path)
-    exact.export(exact.chain_of(asked, MEMORY), asked.model, tmp_path / "again.umb", "ctmc")
-    assert path.read_bytes() == (tmp_path / "again.umb").read_bytes()
-    monkeypatch.setattr(exact, "chain_of", None)
-    with pytest.raises(ConfigError, match=r"chain\.txt: a chain is written to a file that ends in \.umb"):
-        exact.exact(asked, MEMORY, export_to=tmp_path / "chain.txt")
-
-
 # The function behind the command
 
 

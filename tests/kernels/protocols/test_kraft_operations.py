@@ -1,6 +1,8 @@
 """Stalls, rolls and leaders that are cut off: what they break, by the literal interpreter, and what files may say."""
 
 import json
+import random
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -9,7 +11,9 @@ from quorisk.analysis.estimate.amounts import with_amount
 from quorisk.analysis.estimate.estimate import estimate
 from quorisk.analysis.experiment.config import ConfigError, build_experiment, load
 from quorisk.kernels.model import instance_words
+from quorisk.kernels.ops import bits
 from quorisk.kernels.protocols.kraft import MODEL
+from quorisk.kernels.protocols.kraft.describe import spec_state
 from quorisk.kernels.protocols.kraft.params import Params
 from quorisk.kernels.tracing.demand import leaf_names
 from quorisk.kernels.tracing.general import PARAMS, general
@@ -90,6 +94,7 @@ def test_a_gated_roll_restarts_one_broker_at_a_time(gated):
     [
         {"max_rolls": 1, "acks": "1"},
         {"max_isolations": 1, "acks": "1"},
+        {"max_stalls": 1, "stalls_go_on": True, "max_clean_shutdowns": 1, "unclean_leader_election": True},
     ],
     ids=lambda given: next(iter(given)),
 )
@@ -101,6 +106,47 @@ def test_exact_is_the_chain_of_the_interpreter(given):
     expected = p_loss(values_of(MODEL, **PAIR, **NOTHING_ELSE, **given), rates, 30.0)
     assert 0.0 < expected < 1.0
     assert found.data_loss == pytest.approx(expected, rel=1e-9)
+
+
+def test_stalls_that_go_on_are_the_interpreters_step_for_step():
+    """In runs whose fault comes late, so that the metadata log begins anew many times before it."""
+    chance = random.Random(1)
+    given = {"brokers": 3, "replication_factor": 3, "init_isr": 3, "values": 1, "max_stalls": 2, "stalls_go_on": True}
+    values = values_of(MODEL, **given, **NOTHING_ELSE, max_clean_shutdowns=1)
+    params, begun, after_fault = MODEL.make_params(values), 0, 0
+    state = MODEL.initial(params, 0)
+    for _ in range(1000):
+        spec, found = spec_state(state, params), list[Any]()
+        for action in MODEL.actions:
+            instances = [64 * w + b for w, word in enumerate(action.enabled(state, params)) for b in bits(word)]
+            after = [action.apply(state, params, i, 0) for i in instances]
+            expected = Counter(reference.ACTIONS[action.name](spec, values))
+            assert Counter(spec_state(each, params) for each in after) == expected, action.name
+            found += [(0.002 if action.fault in ("crash", "clean shutdown") else 1.0, each) for each in after]
+        if not found:
+            state = MODEL.initial(params, 0)
+            continue
+        (later,) = chance.choices([each for _, each in found], [weight for weight, _ in found])
+        begun += later.con.partition_epoch < state.con.partition_epoch
+        after_fault += state.con.leader_epoch > 1
+        state = later
+    assert begun > 20
+    assert after_fault > 20
+
+
+def test_stalls_that_go_on_lose_what_three_lose_where_more_are_rare():
+    """And one alone loses less, as a run in twenty has a second."""
+    rates = {"follower_stalls": 0.02, "leader_removes_stalled": 0.5, "follower_resumes": 0.5, "broker_start": 0.0}
+    rates |= {"write_record_to_leader": 0.3, "no_data_loss_shutdown": 0.0, "no_data_loss_unclean_shutdown": 0.2}
+
+    def p_lost(**given):
+        faults = {"max_clean_shutdowns": 1, "unclean_leader_election": True, **NOTHING_ELSE, **given}
+        *_, found = chains.solved(MODEL, point_of(MODEL, rates=rates, **PAIR, **faults, lifetime=5.0))
+        return found.data_loss
+
+    three = p_lost(max_stalls=3)
+    assert p_lost(max_stalls=2, stalls_go_on=True) == pytest.approx(three, rel=1e-4)
+    assert p_lost(max_stalls=1) < 0.99 * three
 
 
 def test_isrs_that_shrink_without_a_reason_are_the_specifications_alone():
@@ -169,7 +215,7 @@ def file_of(setting, lost_without_leader=False):
 @pytest.mark.parametrize(
     ("name", "runs"),
     [
-        ("lag_disk_min1", 8000),
+        pytest.param("lag_disk_min1", 8000, marks=pytest.mark.exhaustive),
         ("lag_disk_min2_elr", 4000),
         ("lag_crash_min2_unclean_noelr", 8000),
         pytest.param("lag_power_min1", 8000, marks=pytest.mark.exhaustive),
@@ -185,6 +231,25 @@ def test_a_partition_loses_as_much_as_another_program_says(name, runs):
     of_file = build_experiment(file_of(row["setting"]), f"{name}.toml", [f"run.runs={runs}"])
     found, p = estimate(of_file, 1).data_loss, row["p"]
     assert abs(found.p - p) <= 4.5 * (p * (1.0 - p) * (1.0 / runs + 1.0 / row["runs"])) ** 0.5
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "lag_disk_min1",
+        *(pytest.param(f"lag_{n}", marks=pytest.mark.exhaustive) for n in ("crash_min2_unclean_noelr", "disk_acks1")),
+    ],
+)
+def test_stalls_that_go_on_lose_as_much_as_another_program_says(name):
+    """Until a fault that comes after ten minutes, on average."""
+    once = {fault: rate / 6.0 for fault in ("crash", "power", "disk") if (rate := ROWS[name]["setting"][fault])}
+    given, runs, others = ROWS[name]["setting"] | once | {"lifetime_s": 36_000}, 4_000, 100_000
+    file = file_of(given)
+    file["model"]["stalls_go_on"] = True
+    found = estimate(build_experiment(file, f"{name}.toml", [f"run.runs={runs}"]), 1).data_loss
+    endless = operations.setting(ROWS[name] | given | {"max_stalls": 10**6})
+    p = operations.lost(endless, others, 1)[0] / others
+    assert abs(found.p - p) <= 4.0 * (p * (1.0 / runs + 1.0 / others)) ** 0.5 < p / 2
 
 
 @pytest.mark.exhaustive

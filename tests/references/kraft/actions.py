@@ -14,7 +14,6 @@ from tests.references.kraft.fetching import receive_fetch_request, receive_fetch
 from tests.references.kraft.flushing import broker_flushes, on_disk
 from tests.references.kraft.leader import (
     leader_shrink_isr,
-    receive_alter_partition_response,
     send_alter_partition_request,
     write_record_to_leader,
 )
@@ -28,13 +27,14 @@ from tests.references.kraft.lifecycle import (
     tail_loss_shutdown,
     zone_loses_power,
 )
-from tests.references.kraft.metadata import receive_metadata_update
 from tests.references.kraft.operations import (
     follower_resumes,
     follower_stalls,
     isolation_ends,
     leader_is_isolated,
     leader_removes_stalled,
+    receive_alter_partition_response,
+    receive_metadata_update,
     restart_ends,
     roll_begins,
     roll_restarts,
