@@ -32,7 +32,7 @@ from quorisk.kernels.telling import words_beside
 _normal = partial(in_normal_form, normal_form)
 """Wrapper of the actions that a record passes through: the next of these merges neighbours that others make alike."""
 _counted_anew = partial(in_normal_form, stalls.counted_anew, switch="stalls_go_on")
-"""Wrapper of the actions after which there may be less to know about the ISR."""
+"""Wrapper of the actions after which the leader may know the current ISR, so that earlier ones matter no more."""
 
 MODEL = Model(
     name="kraft",

@@ -14,7 +14,7 @@ from quorisk.kernels.model import instance_words
 from quorisk.kernels.ops import bits
 from quorisk.kernels.protocols.kraft import MODEL
 from quorisk.kernels.protocols.kraft.describe import spec_state
-from quorisk.kernels.protocols.kraft.params import Params
+from quorisk.kernels.protocols.kraft.params import Params, most_records
 from quorisk.kernels.tracing.demand import leaf_names
 from quorisk.kernels.tracing.general import PARAMS, general
 from tests.analysis.exact import chains
@@ -117,6 +117,7 @@ def test_stalls_that_go_on_are_the_interpreters_step_for_step():
     state = MODEL.initial(params, 0)
     for _ in range(1000):
         spec, found = spec_state(state, params), list[Any]()
+        assert len(spec.con_metadata_log) <= most_records(values)
         for action in MODEL.actions:
             instances = [64 * w + b for w, word in enumerate(action.enabled(state, params)) for b in bits(word)]
             after = [action.apply(state, params, i, 0) for i in instances]
@@ -247,7 +248,7 @@ def test_stalls_that_go_on_lose_as_much_as_another_program_says(name):
     file = file_of(given)
     file["model"]["stalls_go_on"] = True
     found = estimate(build_experiment(file, f"{name}.toml", [f"run.runs={runs}"]), 1).data_loss
-    endless = operations.setting(ROWS[name] | given | {"max_stalls": 10**6})
+    endless = operations.setting(given | {"max_stalls": 10**6})
     p = operations.lost(endless, others, 1)[0] / others
     assert abs(found.p - p) <= 4.0 * (p * (1.0 / runs + 1.0 / others)) ** 0.5 < p / 2
 

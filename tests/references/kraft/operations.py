@@ -1,4 +1,5 @@
-"""Stalls, rolls and leaders that are cut off: written from tests/data/tla/OPERATIONS.md."""
+"""Stalls, rolls and leaders that are cut off: written from tests/data/tla/OPERATIONS.md. Stalls that go
+on (`counted_anew`) are the model's own."""
 
 from quorisk.kernels.protocols.kraft.spec import (
     AlterRequest,
