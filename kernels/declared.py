@@ -222,7 +222,7 @@ def _check_state(model: Model, params: Any, state: Any, where: str) -> None:
     if _shape(state) != _shape(model.widths):
         raise ModelError(f"protocol = {model.name!r}: {where} makes {_text(state)}: not the fields of widths")
     for name, value, width in zip(field_names(model.widths), leaves(state), leaves(model.widths), strict=True):
-        if int(value) >> width:
+        if int(value) != value or int(value) >> width:
             raise ModelError(
                 f"protocol = {model.name!r}: widths: {name} = {width}: {where} makes it {value}, of {_text(params)}; 0 "
                 f"to {(1 << width) - 1}"
