@@ -284,8 +284,8 @@ def compare(
     changed = load_experiment(source, overrides).changed
     options = [f"{key}={','.join(map(toml_text, values))}" for key, values in (vary or {}).items()]
     plan = comparing.vary(changed, options) if options else comparing.ablation(changed)
-    with bars.run_bar(plan.experiment.run.runs * len(plan.variants)) as progress:
-        return Comparison(*comparing.compare(plan, num_threads(threads), progress))
+    with bars.estimate_bar(plan.experiment.run.runs * len(plan.variants)) as (progress, solving):
+        return Comparison(*comparing.compare(plan, num_threads(threads), progress, solving))
 
 
 def trace(

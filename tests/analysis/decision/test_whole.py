@@ -290,6 +290,24 @@ def test_what_is_not_known_of_a_scenario_that_loses_little_counts_as_0_and_is_to
         assert said == is_little
 
 
+def test_a_scenario_weighs_what_a_deeper_head_knows_of_it(monkeypatch):
+    given = load()
+    narrow, whole_of = depends.depends(given, 1 << 26, 1), depends.whole_of
+
+    def widened(*asked):
+        whole = whole_of(*asked)
+        wide = {
+            name: {**row, "p": 3 * row["p"], "low": 0.0, "high": 6 * row["p"]} for name, row in whole.scenarios.items()
+        }
+        return whole._replace(scenarios=wide)
+
+    monkeypatch.setattr(depends, "whole_of", widened)
+    found = depends.depends(given, 1 << 26, 1)
+    assert isinstance(narrow, depends.YearlyElasticities)
+    assert isinstance(found, depends.YearlyElasticities)
+    assert (found.elasticities, found.of_incidents) == (narrow.elasticities, narrow.of_incidents)
+
+
 def _moved(key: str, value: float, direction: int) -> float:
     return int(value) + direction if key == "cluster.nodes" else value * 1.05**direction
 
