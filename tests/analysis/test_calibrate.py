@@ -70,7 +70,7 @@ def test_an_interval_that_is_too_narrow_is_found_out(monkeypatch, quorisk):
 def test_repetitions_are_pure_functions_and_share_no_runs(monkeypatch):
     for kind in kinds([0.3], 200, 7):
         assert kind.interval(4) == kind.interval(4)
-        assert len({kind.interval(repetition)[1:] for repetition in range(8)}) > 1
+        assert len({kind.interval(repetition)[1:] for repetition in range(15)}) > 1
     drawn = []
 
     def noted(model, points, jobs, seed):
