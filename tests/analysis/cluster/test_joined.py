@@ -12,6 +12,7 @@ from quorisk.analysis.cluster.certified import DrawPlan, any_loss, certified
 from quorisk.analysis.cluster.joined import enough_of, with_cluster, with_p_any, worst_clusters
 from quorisk.analysis.compare.compare import one_by_one
 from quorisk.analysis.decision import recommend
+from quorisk.analysis.decision.advice import recommend as words_of
 from quorisk.analysis.decision.designs import ranked_designs as ranked
 from quorisk.analysis.decision.rows import REPLACED
 from quorisk.analysis.decision.weigh import Weigher
@@ -152,13 +153,15 @@ def test_recommend_compares_placements():
     events = {**DOCUMENT["cluster"]["events"], "fire": {"scope": "rack", "per_year": 1.0, "p_lost": 0.5}}
     racks = {**DOCUMENT["cluster"], "racks": 2, "events": events}
     given = {"scenarios": {}, "targets": {"copies": 1}}
-    told = {
-        name: advised(experiment(cluster={**racks, "placement": name}, **given)) for name in ("random", "two_racks")
+    rows = {
+        name: Weigher(1 << 26, 2).frame(experiment(cluster={**racks, "placement": name}, **given))
+        for name in ("random", "two_racks")
     }
-    own = {name: each.designs[0].worst["any_loss"] for name, each in told.items()}
+    designs = {name: ranked(each)[0] for name, each in rows.items()}
+    own = {name: each.worst["any_loss"] for name, each in designs.items()}
     assert own["two_racks"] < 0.9 * own["random"]
     for name, other in (("random", "two_racks"), ("two_racks", "random")):
-        ends = told[name].designs[0].by_placement
+        ends = designs[name].by_placement
         assert all(low < p < high for p, low, high in ends.values())
         found = {each: p for each, (p, *_) in ends.items()}
         assert found.pop(name) == pytest.approx(own[name], rel=1e-12)
@@ -166,7 +169,7 @@ def test_recommend_compares_placements():
         assert found[other] == pytest.approx(own[other], rel=0.01)
         words = {"random": "copies at random", "two_racks": "copies in two racks"}
         first, second = (f"{p:.3g} with {words[each]}" for each, p in ((name, own[name]), (other, found[other])))
-        [said] = [each for each in told[name].words.sentences if "copies at random" in each]
+        [said] = [each for each in words_of(rows[name]).sentences if "copies at random" in each]
         assert said.startswith(f"On the cluster, P(any loss in a year) is {first}, ")
         assert second in said
     three = {**DOCUMENT["model"], "bookies": 3, "write_quorum": 3, "ack_quorum": 3}

@@ -162,10 +162,10 @@ RUNS = [
      {"completed", "stuck", "horizon", "unfinished"}),
     (BOOKKEEPER, point_of(BOOKKEEPER, 0.1, {"client_closes_ledger_success": 1e-9}, clients=3, bookies=3, ack_quorum=1),
      {"completed"}),
-    (KAFKA, point_of(KAFKA, rates={"controller_shrink_isr": 0.1, "controller_elect_leader": 0.1}, replicas=3,
-     log_size=6, max_records=6, max_leader_epoch=5, truncation="high_watermark"), {"lost", "stuck"}),
     (COMPACTION, point_of(COMPACTION, model_producer=False, messages=3, persist_cursor_before_delete=False),
      {"completed", "lost"}),
+    (KAFKA, point_of(KAFKA, rates={"controller_shrink_isr": 0.1, "controller_elect_leader": 0.1}, replicas=3,
+     log_size=6, max_records=6, max_leader_epoch=5, truncation="high_watermark"), {"lost", "stuck"}),
 ]  # fmt: skip
 
 
