@@ -355,11 +355,3 @@ def test_verdicts_on_a_closed_ledger():
     disowned = state._replace(closed=0, writer_status=4)
     assert not BOOKKEEPER.invariants[0].holds(disowned, params)
     assert "clients say they did" in teller.verdict(disowned, params, "NoDivergenceBetweenClientAndMetaData")
-
-
-def test_a_ledger_without_fencing_says_which_entry_is_lost():
-    found = showcase("defect1")
-    assert trace.replay_in_words(found).verdict == (
-        "w1 has acknowledged e1, but the ledger is closed as empty: acknowledged data is truncated."
-    )
-    assert BOOKKEEPER is found.model
