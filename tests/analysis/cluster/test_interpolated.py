@@ -10,8 +10,7 @@ from scipy.stats import binom, qmc
 
 from quorisk.analysis.cluster import interpolated
 from quorisk.analysis.cluster.answer import answer, effort_of, placed_designs
-from quorisk.analysis.decision.designs import ranked_designs
-from quorisk.analysis.decision.recommend import doubted
+from quorisk.analysis.decision.recommend import advise
 from quorisk.analysis.decision.weigh import Weigher
 from quorisk.analysis.experiment.config import build_experiment
 from quorisk.analysis.statistics.known import Z
@@ -34,12 +33,10 @@ COPIES = 2, 3, 4
 
 
 @pytest.fixture(scope="module")
-def doubt():
+def advice():
     where = ["ack_quorum == write_quorum"]
     grid = {"write_quorum": list(COPIES), "ack_quorum": list(COPIES), "where": where}
-    experiment = build_experiment({**DOCUMENT, "grid": grid}, "x.toml")
-    rows = Weigher(1 << 26, 2).frame(experiment)
-    return doubted(experiment, rows, ranked_designs(rows), math.inf)
+    return advise(build_experiment({**DOCUMENT, "grid": grid}, "x.toml"), Weigher(1 << 26, 2))
 
 
 def closed_form(copies: int) -> np.ndarray:
@@ -54,8 +51,8 @@ def closed_form(copies: int) -> np.ndarray:
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("copies", COPIES)
-def test_ends_are_those_of_the_closed_form_though_no_product_of_powers_has_them(doubt, copies):
-    found = doubt.allowed[f"{copies}/{copies}/{copies}"]
+def test_ends_are_those_of_the_closed_form_though_no_product_of_powers_has_them(advice, copies):
+    found = advice.doubt.allowed[f"{copies}/{copies}/{copies}"]
     assert [found.low, found.high] == pytest.approx(closed_form(copies), rel=0.06)
     assert found.error_factor < 1.05
     assert found.bent > 0.01
@@ -76,8 +73,8 @@ def test_ends_are_widened_by_how_far_off_interpolation_is(monkeypatch):
     assert wider == pytest.approx([low / 2.0, median, 2.0 * high])
 
 
-def test_a_design_that_loses_least_at_each_draw_is_the_choice_in_all(doubt):
-    assert doubt.choice == {"4/4/4": 1.0}
+def test_a_design_that_loses_least_at_each_draw_is_the_choice_in_all(advice):
+    assert advice.doubt.choice == {"4/4/4": 1.0}
 
 
 def thin(ack_quorum: int, **changes: Any) -> Any:
