@@ -70,7 +70,7 @@ def test_an_interval_that_is_too_narrow_is_found_out(monkeypatch, quorisk):
 def test_repetitions_are_pure_functions_and_share_no_runs(monkeypatch):
     for kind in kinds([0.3], 200, 7):
         assert kind.interval(4) == kind.interval(4)
-        assert len({kind.interval(repetition)[1:] for repetition in range(30)}) > 1
+        assert len({kind.interval(repetition)[1:] for repetition in range(15)}) > 1
     drawn = []
 
     def noted(model, points, jobs, seed):
@@ -96,9 +96,9 @@ def test_the_cells_of_a_pair_add_up(p):
 
 def test_the_verb_as_json_and_text(monkeypatch, quorisk):
     monkeypatch.setattr(calibrate, "kinds", lambda *_, seed: kinds([0.5], 100, seed))
-    code, out, err = quorisk("calibrate", "--repetitions", "5", "--seed", "2", "--json")
+    code, out, err = quorisk("calibrate", "--repetitions", "2", "--seed", "2", "--json")
     assert (code, err) == (0, "")
     assert {row["truth"] for row in json.loads(out) if row["chain"] != "multinomial"} == {0.5, 3 / 1024}
-    code, out, err = quorisk("calibrate", "--repetitions", "5", "--seed", "2")
+    code, out, err = quorisk("calibrate", "--repetitions", "2", "--seed", "2")
     assert (code, err) == (0, "")
-    assert "5 repetitions of 95% intervals" in out
+    assert "2 repetitions of 95% intervals" in out

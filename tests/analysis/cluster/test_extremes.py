@@ -47,6 +47,7 @@ def written(path, scope="rack", p=1.0, ledgers=500, disks=1):
     return load(path)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("p", [1.0, 0.99995, 0.99, 0.95, 0.5])
 def test_elasticities_of_a_probability_near_1(tmp_path, p):
     """With many ledgers a rack of three is hit if two of its nodes or more are taken: p² (3 - 2p)."""

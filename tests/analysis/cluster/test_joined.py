@@ -12,6 +12,7 @@ from quorisk.analysis.cluster.certified import DrawPlan, any_loss, certified
 from quorisk.analysis.cluster.joined import enough_of, with_cluster, with_p_any, worst_clusters
 from quorisk.analysis.compare.compare import one_by_one
 from quorisk.analysis.decision import recommend
+from quorisk.analysis.decision.advice import recommend as words_of
 from quorisk.analysis.decision.designs import ranked_designs as ranked
 from quorisk.analysis.decision.rows import REPLACED
 from quorisk.analysis.decision.weigh import Weigher
@@ -50,6 +51,11 @@ def advised(given):
     return recommend.advise(given, Weigher(1 << 26, 2))
 
 
+def designs_of(given):
+    """The designs that advice is about, without its words and what would change it."""
+    return ranked(Weigher(1 << 26, 2).frame(given))
+
+
 @pytest.fixture(scope="module")
 def advice():
     return advised(experiment(targets={"p_any_loss_per_year": 0.5, "losses_per_year": 1e4}))
@@ -84,14 +90,14 @@ def test_targets_on_any_loss_and_on_entries_both_count(advice):
     assert advice.target == 0.5
     assert design.verdict(0.5) == "meets"
     assert not design.shortfalls()
-    few = advised(experiment(targets={"p_any_loss_per_year": 0.5, "losses_per_year": 1e-3}))
+    few = advised(experiment(targets={"p_any_loss_per_year": 0.5, "losses_per_year": 1e-3}, scenarios={}))
     assert any("entries lost a year" in each for each in few.designs[0].shortfalls())
     assert not few.choice
-    many = advised(experiment(targets={"incident_entries_p99": 10.0}))
-    assert any("lost at once" in each for each in many.designs[0].shortfalls())
+    [many] = designs_of(experiment(targets={"incident_entries_p99": 10.0}))
+    assert any("lost at once" in each for each in many.shortfalls())
     for years in (100, 10_000):  # in which there is no incident, and are a few
         run = {"method": "count", "runs": years}
-        [drawn] = advised(experiment(targets={"incident_entries_p99": 1e7}, run=run, scenarios={})).designs
+        [drawn] = designs_of(experiment(targets={"incident_entries_p99": 1e7}, run=run, scenarios={}))
         assert (drawn.worst["incident_p99"] > 0.0) == (years > 100)
         assert drawn.worst["incident_p99"] < 1e7
         assert drawn.shortfalls() == ["no bound on losses at once in one of 100 incidents"]
@@ -103,7 +109,7 @@ def test_targets_on_any_loss_and_on_entries_both_count(advice):
 
 def test_without_scenarios_the_cluster_alone_is_told():
     given = experiment(scenarios={}, grid={"cluster.nodes": [12, 40]})
-    [design] = advised(given).designs
+    [design] = designs_of(given)
     most = max(answer(each, effort_of(given, 1)).losses.p_any.high for each in placed_designs(given))
     assert design.worst["high"] == pytest.approx(most, rel=1e-12)
     assert design.worst["cluster_at"] == "nodes 40"
@@ -147,13 +153,15 @@ def test_recommend_compares_placements():
     events = {**DOCUMENT["cluster"]["events"], "fire": {"scope": "rack", "per_year": 1.0, "p_lost": 0.5}}
     racks = {**DOCUMENT["cluster"], "racks": 2, "events": events}
     given = {"scenarios": {}, "targets": {"copies": 1}}
-    told = {
-        name: advised(experiment(cluster={**racks, "placement": name}, **given)) for name in ("random", "two_racks")
+    rows = {
+        name: Weigher(1 << 26, 2).frame(experiment(cluster={**racks, "placement": name}, **given))
+        for name in ("random", "two_racks")
     }
-    own = {name: each.designs[0].worst["any_loss"] for name, each in told.items()}
+    designs = {name: ranked(each)[0] for name, each in rows.items()}
+    own = {name: each.worst["any_loss"] for name, each in designs.items()}
     assert own["two_racks"] < 0.9 * own["random"]
     for name, other in (("random", "two_racks"), ("two_racks", "random")):
-        ends = told[name].designs[0].by_placement
+        ends = designs[name].by_placement
         assert all(low < p < high for p, low, high in ends.values())
         found = {each: p for each, (p, *_) in ends.items()}
         assert found.pop(name) == pytest.approx(own[name], rel=1e-12)
@@ -161,20 +169,20 @@ def test_recommend_compares_placements():
         assert found[other] == pytest.approx(own[other], rel=0.01)
         words = {"random": "copies at random", "two_racks": "copies in two racks"}
         first, second = (f"{p:.3g} with {words[each]}" for each, p in ((name, own[name]), (other, found[other])))
-        [said] = [each for each in told[name].words.sentences if "copies at random" in each]
+        [said] = [each for each in words_of(rows[name]).sentences if "copies at random" in each]
         assert said.startswith(f"On the cluster, P(any loss in a year) is {first}, ")
         assert second in said
     three = {**DOCUMENT["model"], "bookies": 3, "write_quorum": 3, "ack_quorum": 3}
-    [design] = advised(experiment(cluster={**racks, "placement": "random"}, model=three, **given)).designs
+    [design] = designs_of(experiment(cluster={**racks, "placement": "random"}, model=three, **given))
     assert set(design.by_placement) == {"random", "two_racks"}
     alone = {**DOCUMENT["cluster"], "events": DOCUMENT["cluster"]["events"]}
-    assert advised(experiment(cluster=alone, **given)).designs[0].placed() == ""
+    assert designs_of(experiment(cluster=alone, **given))[0].placed() == ""
 
 
 def test_placements_are_compared_with_the_scenarios_beside_them():
     """A cluster that loses next to nothing beside scenarios that lose much was told as next to nothing."""
     rare = {**DOCUMENT["cluster"], "racks": 2, "placement": "two_racks"}
-    [design] = advised(experiment(cluster=rare, targets={"copies": 1})).designs
+    [design] = designs_of(experiment(cluster=rare, targets={"copies": 1}))
     assert design.worst["p_any"] > 1.4 * design.worst["any_loss"]
     assert design.by_placement["two_racks"].value == pytest.approx(design.worst["p_any"], rel=1e-12)
     beside = design.worst["p_any"] - design.worst["any_loss"]

@@ -193,6 +193,7 @@ def test_cut_off_runs_widen_intervals_to_whatever_they_may_hide():
             assert paired.mcnemar(table) <= found.p_value + 1e-12
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "cells", [(0.3, 0.2, 0.1), (0.0, 0.5, 0.0), (0.05, 0.01, 0.01), (0.4, 0.3, 0.3), (0.02, 0.3, 0.05)]
 )
@@ -334,12 +335,6 @@ def test_bad_input_ends_with_2_and_one_line(quorisk, file, arguments, said):
     assert (code, out) == (2, "")
     assert err.startswith(f"error: {said.replace('FILE', str(file))}")
     assert len(err.splitlines()) == 1
-
-
-def test_help_has_an_example(quorisk):
-    code, out, _ = quorisk("compare", "--help")
-    assert code == 0
-    assert "Example: quorisk compare" in out
 
 
 def test_on_screen_too(file):

@@ -135,7 +135,7 @@ def test_the_order_of_a_grid_changes_no_rank_and_no_choice(target):
     rows = choose.rows_of(given, text.ANY_LOSS)
     ranks = [(each.rank, each.settings) for each in ranked_designs(rows)]
     words = recommend(given)
-    for seed in range(5):
+    for seed in range(2):
         other = given.sample(frac=1.0, random_state=seed)
         assert [(each.rank, each.settings) for each in ranked_designs(choose.rows_of(other, text.ANY_LOSS))] == ranks
         assert recommend(other).headline == words.headline

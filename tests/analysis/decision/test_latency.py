@@ -34,6 +34,7 @@ def test_writes_are_as_published(name, published_ms):
     assert ours == pytest.approx(published_ms, rel=pbs.DEVIATION)
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", BUILT_IN)
 @pytest.mark.parametrize(("copies", "acks"), [(3, 1), (3, 2), (5, 3), (4, 4)])
 def test_it_is_what_sampling_says(name, copies, acks):

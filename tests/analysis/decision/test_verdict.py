@@ -351,10 +351,6 @@ def test_configurations_without_runs_are_told_of():
         assert first == f"Not covered here: {said} without any runs yet."
 
 
-def test_verdicts_on_many_points_are_cheap_enough_to_make():
-    assert len(ranked_designs(rows([1] * 4_000, model__keys=range(4_000)))) == 4_000
-
-
 def test_a_zero_that_is_proved_ranks_before_one_that_is_not():
     rows = choose.rows_of(frame([0, 0, 5], model__keys=[1, 2, 3]), "data loss")
     rows.loc[rows["model.keys"] == 2, "high"] = 0.0

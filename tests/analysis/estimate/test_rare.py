@@ -1,6 +1,7 @@
 """Losses too rare to count, held against exact answers."""
 
 import math
+from functools import cache
 
 import pytest
 
@@ -35,9 +36,15 @@ def probability(given):
     return exact(given, MEMORY).data_loss.p
 
 
+@cache
+def truth_at(number):
+    """What `exact` says of one of RATES."""
+    return exact(experiment(**RATES[number]), MEMORY)
+
+
 RATES = [
     {"broker_crash": rate, "compactor_phase_two_write": slow, "compactor_phase_one": first}
-    for rate in (1e-3, 1e-5, 1e-8, 1e-11, 1e-14)
+    for rate in (1e-3, 1e-8, 1e-14)
     for slow, first in ((1.0, 1.0), (1e-2, 1.0), (1.0, 1e-3))
 ]
 
@@ -50,10 +57,9 @@ def test_every_interval_holds_the_exact_answer(asked, most, monkeypatch):
         monkeypatch.setattr(rare, "STEPS_A_TRANSITION", 1 << 40)
     monkeypatch.setattr(method, "PILOT_RUNS", 10_000)
     monkeypatch.setattr(method, "FEWEST_PILOT_RUNS", 10_000)
-    for rates in RATES:
+    for number, rates in enumerate(RATES):
         given = experiment(f"run.method={asked}", **rates)
-        found = estimate.estimate(given, 2, memory_bytes=MEMORY)
-        truth = exact(given, MEMORY)
+        found, truth = estimate.estimate(given, 2, memory_bytes=MEMORY), truth_at(number)
         assert found.data_loss.low <= truth.data_loss.p <= found.data_loss.high
         assert found.data_loss.bounds == (found.data_loss.high > 10.0 * found.data_loss.low)
         assert found.data_loss.low <= found.data_loss.p <= found.data_loss.high
@@ -74,9 +80,9 @@ def test_what_is_not_data_loss_is_counted_in_the_first_runs(monkeypatch):
     """Exits do not tell what was broken before them, and heads as small as these bound next to nothing."""
     monkeypatch.setattr(rare, "FEWEST_TRANSITIONS", 300)
     monkeypatch.setattr(rare, "STEPS_A_TRANSITION", 1 << 40)
-    for rates in RATES[:3]:
+    for number, rates in enumerate(RATES[:3]):
         found = estimate.estimate(experiment("run.method=head", "run.confidence=0.9999", **rates), 2)
-        truth = exact(experiment(**rates), MEMORY)
+        truth = truth_at(number)
         assert found.head
         assert found.head.leaves > 0.1
         exposed = found.invariants.keys() - {*found.data_loss_invariants}

@@ -58,10 +58,10 @@ def test_a_lost_log_and_crashes_lose_what_independent_chains_said(min_isr, resta
 @pytest.mark.parametrize(
     ("variant", "faults"),
     [
-        ({}, {"max_lossy_shutdowns": 1, "max_clean_shutdowns": 1}),
-        ({"version": "v3_5"}, {"max_lossy_shutdowns": 1, "max_clean_shutdowns": 1}),
-        ({"acks": "1"}, {"max_lossy_shutdowns": 1}),
         ({}, {"max_outages": 1, "p_lost_in_outage": 0.25}),
+        ({}, {"max_lossy_shutdowns": 1, "max_clean_shutdowns": 1}),
+        ({"acks": "1"}, {"max_lossy_shutdowns": 1}),
+        ({"version": "v3_5"}, {"max_lossy_shutdowns": 1, "max_clean_shutdowns": 1}),
         ({"version": "v3_5"}, {"max_outages": 1, "p_lost_in_outage": 0.25}),
     ],
 )

@@ -52,10 +52,10 @@ def in_sixty_digits(bookies: int, write_quorum: int, ack_quorum: int) -> tuple[a
     return graph, {action: Decimal(RATES[action][1] if action in RATES else 1) for action in bookkeeper.ACTIONS}
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("bookies", "write_quorum", "ack_quorum"),
-    [(2, 2, 1), (2, 2, 2), (3, 2, 1), (3, 2, 2), (3, 3, 1), (3, 3, 2), (3, 3, 3)],
+    [(2, 2, 1), (2, 2, 2), (3, 2, 1), (3, 3, 1), (3, 2, 2), (3, 3, 2), (3, 3, 3)],
 )
 def test_exact_numbers_are_an_oracles_at_rates_thirteen_decades_apart(bookies, write_quorum, ack_quorum):
     graph, rates = in_sixty_digits(bookies, write_quorum, ack_quorum)

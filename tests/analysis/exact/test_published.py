@@ -45,6 +45,7 @@ def test_copysets(number, digits):
     assert f"{100 * p:.{len(digits.partition('.')[2])}f}" == digits
 
 
+@pytest.mark.exhaustive
 def test_copysets_that_overlap():
     """Three of five dead nodes among four neighbours, in small rings one by one; and in the paper's cluster."""
     for nodes in (7, 9, 12):

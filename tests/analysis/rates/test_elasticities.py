@@ -30,14 +30,14 @@ PUBLISHED = {
 }
 GONE = {"p_lost_in_storm": 0.04, "p_lost_in_flood": 0.6}
 CASES = {
+    "herds": (herds.MODEL, Point(herds.FEW, {"tick": 9.0}, 0.03, 10**6, math.inf, 40.0, other_losses=GONE)),
     "kafka": (KAFKA, point_of(KAFKA, rates={"leader_shrink_isr": 3.0}, truncation="high_watermark")),
+    "tandem": (tandem.MODEL, Point({"capacity": 4}, {"arrive": 0.3}, 0.0, 10**6, math.inf, 90.0)),
     "compaction": (COMPACTION, point_of(COMPACTION, persist_cursor_before_delete=False, max_crashes=2)),
     "bookkeeper": (
         BOOKKEEPER,
         point_of(BOOKKEEPER, 0.3, UNEVEN, fence_unknown_ledger=False, **named(1, 2, 1, 1, 2, 2)),
     ),
-    "herds": (herds.MODEL, Point(herds.FEW, {"tick": 9.0}, 0.03, 10**6, math.inf, 40.0, other_losses=GONE)),
-    "tandem": (tandem.MODEL, Point({"capacity": 4}, {"arrive": 0.3}, 0.0, 10**6, math.inf, 90.0)),
 }
 """Model and point: chains with cycles, messages, groups that share a rate, and other things that are lost."""
 
@@ -120,7 +120,7 @@ def changed(model, point, key, factor):
     return point.with_p_lost(name, point.p_lost(name) * factor)
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", CASES)
 def test_elasticities_are_central_differences_of_the_whole_chain(name):
     """Of the chain of all states, built anew each time; differences of the fourth order."""

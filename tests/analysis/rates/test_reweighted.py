@@ -50,6 +50,11 @@ def known(of, num_draws=reweighted.NUM_DRAWS) -> Any:
     return reweighted.losses_by_rates(of, losses(of), num_draws)
 
 
+@pytest.fixture(scope="module")
+def usual():
+    return known(experiment())
+
+
 def test_each_draw_is_a_design_solved_anew():
     of = experiment()
     found = known(of, 16)
@@ -74,21 +79,19 @@ def test_of_two_copies_an_error_factor_of_2_makes_4():
     assert 0 < design.bent < 1e-6
 
 
-def test_shares_are_those_of_a_product_of_powers_and_what_it_does_not_explain_is_said():
-    found = known(experiment())
-    [design] = found.designs
-    parts = {name: (power * found.of[name].known.log_sigma) ** 2 for name, power in design.powers.items()}
+def test_shares_are_those_of_a_product_of_powers_and_what_it_does_not_explain_is_said(usual):
+    [design] = usual.designs
+    parts = {name: (power * usual.of[name].known.log_sigma) ** 2 for name, power in design.powers.items()}
     assert design.shares == pytest.approx({name: part / sum(parts.values()) for name, part in parts.items()})
-    assert set(design.shares) == set(found.draws.names)
+    assert set(design.shares) == set(usual.draws.names)
     assert 1e-4 < design.bent < 0.1
     assert "values" not in design.as_json()
 
 
-def test_where_draws_are_not_solved_some_tell_how_far_off_the_rest_may_be(monkeypatch):
-    of = experiment()
-    [truth] = known(of).designs
+def test_where_draws_are_not_solved_some_tell_how_far_off_the_rest_may_be(usual, monkeypatch):
+    [truth] = usual.designs
     monkeypatch.setattr(reweighted, "_MOST_STEPS", 1)
-    [design] = known(of).designs
+    [design] = known(experiment()).designs
     assert design.num_solved == 8
     assert design.error_factor > 1.01
     assert design.low <= truth.low < truth.high <= design.high
@@ -110,10 +113,9 @@ def test_what_a_head_leaves_out_counts_at_the_upper_end_alone(monkeypatch, most_
     assert design.low <= truth.low < truth.high <= design.high
 
 
-def test_draws_at_which_much_leaves_the_head_widen_no_others(monkeypatch):
+def test_draws_at_which_much_leaves_the_head_widen_no_others(usual, monkeypatch):
     """The three largest of 256 in each scenario: the quantiles lie among the others."""
-    of = experiment()
-    [truth] = known(of).designs
+    [truth] = usual.designs
     solve = reweighted._solved
 
     def solved(*given):
@@ -122,7 +124,7 @@ def test_draws_at_which_much_leaves_the_head_widen_no_others(monkeypatch):
         return found
 
     monkeypatch.setattr(reweighted, "_solved", solved)
-    [design] = known(of).designs
+    [design] = known(experiment()).designs
     assert design.low == pytest.approx(truth.low, rel=1e-9)
     assert truth.high * (1 - 1e-9) < design.high < 2.0 * truth.high
 

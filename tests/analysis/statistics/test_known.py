@@ -24,14 +24,6 @@ EVERY = [
 MIDPOINTS = (np.arange(200_000) + 0.5) / 200_000
 
 
-@pytest.mark.parametrize(
-    ("failures", "drive_days", "percent"),
-    [(5, 281_692, "0.65"), (59, 1_701_967, "1.27"), (4317, 115_638_676, "1.3626")],
-)
-def test_annual_failure_rates_as_published(failures, drive_days, percent):
-    assert f"{100 * failures / (drive_days / 365):.{len(percent) - 2}f}" == percent
-
-
 def product(scale, known, exponents):
     """What is known of scale x product of rate^exponent: exact for lognormal rates, else to first order."""
     log_median = math.log(scale) + math.fsum(k * math.log(known[name].median) for name, k in exponents.items())

@@ -36,7 +36,7 @@ def test_moments_are_those_of_the_quantiles():
     assert another.log_sigma == pytest.approx(np.log(values).std(), rel=0.03)
 
 
-@pytest.mark.parametrize("exposures", [[20.0] * 3, [10.0, 20.0, 30.0], [1000.0, 10.0], [5.0] * 40])
+@pytest.mark.parametrize("exposures", [[20.0] * 3, [10.0, 20.0, 30.0], [1000.0, 10.0], [5.0] * 20])
 def test_without_an_event_another_group_is_bounded_by_what_bounds_all_together(exposures):
     """The average is better known than one more group. A median is about the same, as groups may well be alike."""
     another, together = Pooled([0] * len(exposures), exposures).another(), Gamma(0, sum(exposures))
@@ -47,8 +47,8 @@ def test_without_an_event_another_group_is_bounded_by_what_bounds_all_together(e
 def test_without_an_event_another_group_has_jeffreys_prior():
     """The integral over a grid of its own, far wider: no cut-off of the middle decides."""
     exposures, at = [10.0, 20.0, 30.0], 0.04
-    log_middle, spread = np.meshgrid(np.linspace(-40, 8, 481), np.linspace(0.06, 2, 60))
-    log_rate = np.linspace(-50, 4, 1081)[:, None, None]
+    log_middle, spread = np.meshgrid(np.linspace(-40, 8, 161), np.linspace(0.06, 2, 60))
+    log_rate = np.linspace(-50, 4, 361)[:, None, None]
     density = norm.pdf(log_rate, log_middle, spread)
     each = [(np.exp(-np.exp(log_rate) * t) * density).sum(axis=0) for t in exposures]
     weight = np.prod(each, axis=0) * np.exp(-(spread**2) / 2 + log_middle / 2)
