@@ -204,6 +204,7 @@ def test_what_a_package_declares_wrongly_is_refused_before_anything_runs(quorisk
     lines = files["__init__.py"].splitlines()
     files["__init__.py"] = "\n".join(f"    {changed}," if line.startswith(start) else line for line in lines)
     experiment = install(tmp_path, name, files)
+    experiment.write_text(TABLES[1].replace("primary_backup", name))
     found(tmp_path)
     code, out, err = quorisk("exact", str(experiment))
     assert (code, out) == (2, "")

@@ -137,7 +137,7 @@ def test_a_budget_far_too_small_for_the_runs_reaches_every_point(
         return len(rounds) == 1 and run(context, work, plan, math.inf, take)
 
     monkeypatch.setattr("quorisk.sparkjobs.sweep.run", run_one_round)
-    summary = sweep(many, tmp_path / "out", Options(budget_s=30.0), console)
+    summary = sweep(many, tmp_path / "out", Options(budget_s=10.0), console)
     assert (summary.points, summary.stopped) == (4, {"time": 4})
     assert max(rounds) < 1000
 

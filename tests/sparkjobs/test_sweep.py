@@ -204,6 +204,7 @@ def test_a_sweep_is_loaded_and_drawn_and_another_target_is_judged_without_runnin
     assert "150" in swept._repr_html_()
     assert "No target was set" in (out / folder.REPORT).read_text()
     monkeypatch.setattr("quorisk.sparkjobs.sweep._compute", None)
+    monkeypatch.setattr("quorisk.sparkjobs.sweep.BREAK_EVEN_S", (0.0, 0.0))
     sweep(load("run.runs=150", "run.target=0.99"), out, RESUMED, console)
     assert "2 of 2 designs meet the target" in (out / folder.REPORT).read_text()
     assert provenance.experiment_of_folder(out).run.target == 0.99
