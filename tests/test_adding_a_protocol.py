@@ -6,10 +6,14 @@ import re
 import subprocess
 import sys
 import tomllib
+import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+from quorisk.analysis.experiment import config
+from quorisk.kernels.protocols import registry
 from tests.support import ROOT, SMALL_FILE
 
 PAGE = (ROOT / "docs" / "adding-a-protocol.md").read_text()
@@ -44,10 +48,6 @@ def in_folder(folder: Path, *command: str, path: Path | None = None) -> str:
     return done.stdout
 
 
-def quorisk(folder: Path, *arguments: str) -> str:
-    return in_folder(folder, sys.executable, "-m", "quorisk", *arguments)
-
-
 SEVERAL = """
 import json, sys
 from quorisk.command.main import main
@@ -74,7 +74,8 @@ def test_every_command_of_the_page_works(installed):
         assert shown.strip(), arguments
         assert end, arguments
     assert (installed / "results" / "primary_backup" / "report.html").is_file()
-    assert quorisk(installed, "estimate", "every_key.toml", "--set", "run.runs=5000")
+    alone = ("-m", "quorisk", "estimate", "every_key.toml", "--set", "run.runs=5000")
+    assert in_folder(installed, sys.executable, *alone)
     verbs = {"check-protocol", "init", "estimate", "exact", "compare", "trace", "run"}
     assert {command.split()[0] for command in COMMANDS} == verbs
 
@@ -113,15 +114,12 @@ def test_the_tests_of_the_page_find_the_protocol_and_pass(installed):
 
 def test_its_package_travels_to_executors(installed, tmp_path):
     """The archive alone, unpacked where the package is not installed, finds the protocol under the same hash."""
-    program = """
+    pack = f"""
 import sys
 from pathlib import Path
 from quorisk.sparkjobs.archive import package_archive
-print(package_archive(Path(sys.argv[1])))
+print(package_archive(Path({str(tmp_path)!r})))
 """
-    archive = in_folder(installed, sys.executable, "-c", program, str(tmp_path)).strip()
-    away = tmp_path / "executor"
-    subprocess.run([sys.executable, "-m", "zipfile", "-e", archive, str(away)], check=True)
     asked = """
 from quorisk.kernels.compiled import code_folder
 from quorisk.kernels.protocols import registry
@@ -129,7 +127,9 @@ import quorisk
 model = registry.load("primary_backup")
 print(sys.modules["primary_backup"].__file__, quorisk.__file__, code_folder("primary_backup"))
 """
-    here = in_folder(installed, sys.executable, "-c", "import sys" + asked).split()
+    archive, *here = in_folder(installed, sys.executable, "-c", pack + asked).split()
+    away = tmp_path / "executor"
+    zipfile.ZipFile(archive).extractall(away)
     away_from_here = (
         f"import sys; sys.path[:] = [{str(away)!r}, *(p for p in sys.path if p not in ('', {str(ROOT)!r}))]"
     )
@@ -157,59 +157,85 @@ def test_a_change_of_the_package_changes_where_its_machine_code_is_kept_and_that
     file.write_text(text)
     assert others == before[1:]
     assert not {*own.split()} & {*before[0].split()}
-    assert in_folder(installed, sys.executable, "-c", FOLDERS).splitlines() == before
 
 
-WRONG = {
-    "widths=State(up=8, primary=8, stored=8, copies=2, acked=1)": "widths: copies = 2: write, instance 0, makes it ",
-    "max_sends=1": "max_sends = 1: write, instance 0, sends 0b",
-    "outcome=lambda state, params: 3": "outcome: 3 of ",
-}
+@pytest.fixture
+def found(monkeypatch):
+    """Has this process find what is installed in a folder, as a new one would."""
+
+    def found(folder: Path) -> None:
+        monkeypatch.syspath_prepend(folder)
+        registry.foreign.cache_clear()
+
+    yield found
+    monkeypatch.undo()
+    registry.foreign.cache_clear()
 
 
-def test_what_a_package_declares_wrongly_is_refused_before_anything_runs(installed):
-    file = installed / "primary_backup" / "__init__.py"
-    text = file.read_text()
-    for changed, said in WRONG.items():
-        start = f"    {changed.partition('=')[0]}="
-        lines = [f"    {changed}," if line.startswith(start) else line for line in text.splitlines()]
-        file.write_text("\n".join(lines) + "\n")
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, (installed, ROOT)))}
-        environment["PYTHONDONTWRITEBYTECODE"] = "1"  # Python would take it for that of the next file, which is as long
-        command = [sys.executable, "-m", "quorisk", "exact", "primary_backup.toml"]
-        done = subprocess.run(command, cwd=installed, env=environment, capture_output=True, text=True, check=False)
-        file.write_text(text)
-        assert (done.returncode, done.stdout) == (2, "")
-        assert done.stderr.startswith(f"error: protocol = 'primary_backup': {said}")
+def install(folder: Path, name: str, files: Mapping[str, str]) -> Path:
+    """Puts a package with a protocol of its name into a folder, as pip would; returns the path of a file about it."""
+    for file, text in files.items():
+        (folder / name).mkdir(exist_ok=True)
+        (folder / name / file).write_text(text)
+    metadata = folder / f"{name}-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text(f"Name: {name}\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text(f"[quorisk.protocols]\n{name} = {name}\n")
+    experiment = folder / f"{name}.toml"
+    experiment.write_text(f'protocol = "{name}"\n')
+    return experiment
 
 
-IDENTITIES = """
-import pathlib
-import quorisk
-from quorisk.kernels.protocols import registry
-for name in ("", "story.py", "__init__.py"):
-    file = pathlib.Path("primary_backup", name or "cases.py")
-    text = file.read_text()
-    file.write_text(text + "\\n" * bool(name))
-    registry.source.cache_clear()
-    print(*(quorisk.load_experiment(f"{each}.toml").points[0].point_id for each in ("primary_backup", "compaction")))
-    file.write_text(text)
-"""
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        (
+            "widths=State(up=8, primary=8, stored=8, copies=2, acked=1)",
+            "widths: copies = 2: write, instance 0, makes it ",
+        ),
+        ("max_sends=1", "max_sends = 1: write, instance 0, sends 0b"),
+        ("outcome=lambda state, params: 3", "outcome: 3 of "),
+    ],
+)
+def test_what_a_package_declares_wrongly_is_refused_before_anything_runs(quorisk, found, tmp_path, changed, said):
+    key = changed.partition("=")[0]
+    name, start = f"with_wrong_{key}", f"    {key}="
+    files = {Path(path).name: text.replace("primary_backup", name) for path, text in FILES.items()}
+    lines = files["__init__.py"].splitlines()
+    files["__init__.py"] = "\n".join(f"    {changed}," if line.startswith(start) else line for line in lines)
+    experiment = install(tmp_path, name, files)
+    experiment.write_text(TABLES[1].replace("primary_backup", name))
+    found(tmp_path)
+    code, out, err = quorisk("exact", str(experiment))
+    assert (code, out) == (2, "")
+    assert err.startswith(f"error: protocol = {name!r}: {said}")
 
 
-def test_the_source_is_part_of_what_a_result_is(installed):
+def test_the_source_is_part_of_what_a_result_is(found, installed, written):
     """After an edited guard old runs and new ones are not those of one point; words change nothing."""
-    (installed / "compaction.toml").write_text(SMALL_FILE)
-    said = in_folder(installed, sys.executable, "-c", IDENTITIES).splitlines()
-    (before, own), (of_words, own_by_words), (of_guards, own_by_guards) = (line.split() for line in said)
-    assert of_words == before != of_guards
-    assert own == own_by_words == own_by_guards
+    found(installed)
+    files = installed / "primary_backup.toml", written("compaction.toml", SMALL_FILE)
+
+    def identities() -> list[str]:
+        registry.source.cache_clear()
+        return [config.load(file).points[0].point_id for file in files]
+
+    before, edited = identities(), []
+    for name in ("story.py", "__init__.py"):
+        file = installed / "primary_backup" / name
+        text = file.read_text()
+        file.write_text(text + "\n")
+        edited.append(identities())
+        file.write_text(text)
+    assert edited[0] == before
+    assert edited[1][0] != before[0]
+    assert edited[1][1] == before[1]
 
 
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        (None, "ModuleNotFoundError: No module named 'broken'"),
+        (None, "ModuleNotFoundError: No module named 'NAME'"),
         ("x = 1 / 0", "ZeroDivisionError: division by zero"),
         ("raise SystemExit(5)", "SystemExit: 5"),
         (
@@ -219,17 +245,10 @@ def test_the_source_is_part_of_what_a_result_is(installed):
         ("MODEL = (", "SyntaxError: '(' was never closed (__init__.py, line 1)"),
     ],
 )
-def test_a_protocol_that_cannot_be_imported_is_a_line(tmp_path, text, why):
-    if text:
-        (tmp_path / "broken").mkdir()
-        (tmp_path / "broken" / "__init__.py").write_text(text)
-    broken = tmp_path / "broken-1.dist-info"
-    broken.mkdir()
-    (broken / "METADATA").write_text("Name: broken\nVersion: 1\n")
-    (broken / "entry_points.txt").write_text("[quorisk.protocols]\nbroken = broken\n")
-    (tmp_path / "x.toml").write_text('protocol = "broken"\n')
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
-    command = [sys.executable, "-m", "quorisk", "explore", str(tmp_path / "x.toml")]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    expected = f"error: {tmp_path / 'x.toml'}: protocol = 'broken': broken cannot be used: {why}"
-    assert (done.returncode, done.stderr[: len(expected)], done.stderr.count("\n")) == (2, expected, 1)
+def test_a_protocol_that_cannot_be_imported_is_a_line(quorisk, found, tmp_path, text, why):
+    name = f"broken_{why.partition(':')[0]}"
+    experiment = install(tmp_path, name, {"__init__.py": text} if text else {})
+    found(tmp_path)
+    code, out, err = quorisk("explore", str(experiment))
+    said = f"error: {experiment}: protocol = {name!r}: {name} cannot be used: {why.replace('NAME', name)}"
+    assert (code, out, err[: len(said)], err.count("\n")) == (2, "", said, 1)

@@ -10,7 +10,6 @@ import nbformat
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib import pyplot
 from nbclient import NotebookClient
 
 import quorisk as q
@@ -147,21 +146,6 @@ def test_errors_name_arguments_here_and_options_on_the_command_line(quorisk, fil
     assert all(issubclass(error, q.QuoriskError) for error in (q.ConfigError, q.RunError, q.ResultError, q.EngineError))
 
 
-def test_a_sweep_is_loaded_and_drawn(file, tmp_path):
-    swept = q.sweep(
-        file, tmp_path / "out", {"grid.rates.broker_crash": [0.2, 1.0], "grid.keys": [1, 2], "run.runs": 500}
-    )
-    assert len(swept.frame()) == 4 * 4
-    assert swept.frame().equals(q.load(str(tmp_path / "out")).frame())
-    assert set(swept.histograms()["point_id"]) == set(swept.frame()["point_id"])
-    for draw in (swept.loss, swept.heat_map):
-        _, axes = pyplot.subplots()
-        assert draw(ax=axes) is axes
-        assert axes.has_data()
-    pyplot.close("all")
-    assert "500" in swept._repr_html_()
-
-
 def test_data_become_a_profile(quorisk, tmp_path):
     path = write(tmp_path / "x.csv", [row("2025-01-01", "a"), row("2025-01-02", "a", 1), row("2025-01-01", "b")])
     found = q.rates(path, of="fleet")
@@ -201,9 +185,8 @@ def test_the_notebook_of_the_documentation_runs_and_shows_what_it_shows():
     assert all(cell.get("execution_count") for cell in kept.cells if cell.cell_type == "code")
 
 
-@pytest.mark.parametrize("module", ["quorisk.command.show_year", "quorisk.analysis.decision.recommend"])
-def test_what_takes_long_to_load_waits_until_it_is_needed(module):
-    program = f"import sys, {module}; print(*sys.modules)"
+def test_what_takes_long_to_load_waits_until_it_is_needed():
+    program = "import sys, quorisk.command.show_year, quorisk.analysis.decision.recommend; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     assert not {"scipy.stats", "scipy.optimize", "scipy.integrate", "matplotlib", "jax", "pyspark"} & {
         *done.stdout.split()

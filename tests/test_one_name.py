@@ -44,20 +44,6 @@ def test_spark_works_where_others_have_our_folders_names(elsewhere):
     assert (elsewhere / "results" / "report.html").stat().st_size > 1000
 
 
-def test_a_script_works_beside_packages_of_our_folders_names(elsewhere):
-    script = elsewhere / "script.py"
-    script.write_text(
-        """
-from pathlib import Path
-from quorisk.analysis.estimate import estimate
-from quorisk.analysis.experiment import config
-
-print(estimate.estimate(config.load(Path("topic.toml")), 1).runs)
-"""
-    )
-    assert in_folder(elsewhere, sys.executable, str(script)) == "500\n"
-
-
 def test_files_older_than_what_archives_can_say_travel_as_well(tmp_path, monkeypatch):
     root = tmp_path / "quorisk"
     root.mkdir()

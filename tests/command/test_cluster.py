@@ -104,9 +104,7 @@ def test_a_file_without_a_cluster(quorisk, written):
 
 
 def test_in_python(on_a_cluster):
-    import quorisk
-
-    found = quorisk.cluster(on_a_cluster, {"cluster.nodes": 100})
+    found = cluster(on_a_cluster, {"cluster.nodes": 100})
     [frame] = found.frame().to_dict("records")
     assert frame["p_any_low"] <= frame["p_any"] <= frame["p_any_high"]
     assert frame["p_any"] == found.designs[0].losses.p_any.value == found.as_json()["p_any_loss_per_year"]["p"]
@@ -119,7 +117,8 @@ def test_sizes_are_said_to_be_of_the_cluster_s_own_incidents(quorisk, on_a_clust
     scenario = "[scenarios.takeover]\nper_year = 5e-4\nincident = true\nfaults.max_lost = 3\nauto_recovery = false\n"
     scenario += 'rates.bookie_is_lost = "1 / min"\nrun.lifetime = "10 days"\n'
     Path(on_a_cluster).write_text(Path(on_a_cluster).read_text() + scenario)
-    found = json.loads(quorisk("cluster", on_a_cluster, "--json")[1])
+    answered = cluster(on_a_cluster)
+    found = answered.as_json()
     own = sum(each["share"] for cause, each in found["causes"].items() if cause != "takeover")
     assert found["share_with_sizes"] == pytest.approx(own)
     out = quorisk("cluster", on_a_cluster)[1]
@@ -128,7 +127,7 @@ def test_sizes_are_said_to_be_of_the_cluster_s_own_incidents(quorisk, on_a_clust
     assert "┃ an incident of the cluster loses ┃" in out
     assert f"So much at once, or more{of}" in out
     console = Console(width=200, record=True, file=io.StringIO())
-    show_cluster.print_clusters(2 * list(cluster(on_a_cluster).designs), 0.95, console)
+    show_cluster.print_clusters(2 * list(answered.designs), 0.95, console)
     assert "(cluster alone)" in console.export_text()
 
 

@@ -63,8 +63,13 @@ def test_an_interrupted_command_ends_with_130_and_one_line(quorisk, monkeypatch,
     assert quorisk("bench") == (130, "", "interrupted\n")
 
 
-@pytest.mark.parametrize("where", ["quorisk.command.main", "quorisk.analysis.estimate.estimate"])
-@pytest.mark.parametrize("how", ["raise KeyboardInterrupt", "exec('raise KeyboardInterrupt')"])
+@pytest.mark.parametrize(
+    ("where", "how"),
+    [
+        ("quorisk.command.main", "exec('raise KeyboardInterrupt')"),
+        ("quorisk.analysis.estimate.estimate", "raise KeyboardInterrupt"),
+    ],
+)
 def test_an_interrupt_while_modules_load_ends_with_130_and_one_line(file, tmp_path, where, how):
     """`python -m` kills itself with SIGINT if the interrupt hit a text that was being executed, as named tuples are."""
     program = f"""
@@ -86,34 +91,30 @@ main()
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
 
 
-@pytest.mark.parametrize("arguments", [("--help",), ("explore", "FILE", "--json")])
-def test_output_that_finds_no_room_ends_with_1_and_one_line(file, arguments):
-    program = "import sys; from quorisk.command.main import main; main(sys.argv[1:])"
-    command = [sys.executable, "-c", program, *(str(file) if each == "FILE" else each for each in arguments)]
-    with open("/dev/full", "w") as full:
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
-    assert (done.returncode, done.stderr) == (1, "error: [Errno 28] No space left on device\n")
-
-
-def ended(file, redirected):
+def ended(arguments):
     """Exit status, stdout and stderr of a command whose streams a shell has redirected."""
     program = "import sys; from quorisk.command.main import main; main(sys.argv[1:])"
-    command = ["sh", "-c", f'exec "$0" -c "$1" estimate "$2" --json {redirected}', sys.executable, program, str(file)]
-    done = subprocess.run([*command], capture_output=True, text=True, check=False)
+    command = ["sh", "-c", f'exec "$0" -c "$1" {arguments}', sys.executable, program]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("arguments", ["--help", "init kafka"])
+def test_output_that_finds_no_room_ends_with_1_and_one_line(arguments):
+    assert ended(f"{arguments} >/dev/full") == (1, "", "error: [Errno 28] No space left on device\n")
 
 
 @pytest.mark.parametrize("redirected", ["2>&-", "<&- 2>&-", "2>/dev/full"])
 @pytest.mark.sampled(1)
 def test_errors_that_nobody_can_read_change_nothing_else(file, redirected):
-    code, out, err = ended(file, f"--set runs=10 {redirected}")
+    code, out, err = ended(f"estimate {file} --json --set runs=10 {redirected}")
     assert (code, json.loads(out)["runs"], err) == (0, 10, "")
-    assert ended(file, f"--set runs=0 {redirected}") == (2, "", "")
+    assert ended(f"estimate {file} --json --set runs=0 {redirected}") == (2, "", "")
 
 
 @pytest.mark.parametrize("redirected", [">&-", "<&- >&-"])
-def test_output_that_is_closed_is_no_error(file, redirected):
-    assert ended(file, f"--set runs=10 {redirected}") == (0, "", "")
+def test_output_that_is_closed_is_no_error(redirected):
+    assert ended(f"init kafka {redirected}") == (0, "", "")
 
 
 def test_memory_that_runs_out_is_told_in_a_line(quorisk, file, monkeypatch):

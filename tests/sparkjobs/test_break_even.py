@@ -40,7 +40,7 @@ def first_page(tmp_path, no_figures):
             for each, sums in zip(experiment.points, found, strict=True)
         ]
         table = pa.Table.from_pylist([row | {"stopped": ["runs"]} for row in rows], schema=schema.SCHEMA)
-        draw_report(table, [experiment], "", tmp_path, None, within_s)
+        draw_report(table, [experiment], "", tmp_path, None, within_s, list[str]().append)
         [page] = re.findall('<ul id="flips">(.*?)</ul>', (tmp_path / "report.html").read_text(), re.DOTALL)
         return [html.unescape(each) for each in re.findall("<li>(.*?)</li>", page)]
 
@@ -48,6 +48,9 @@ def first_page(tmp_path, no_figures):
 
 
 def test_a_rate_that_would_change_the_choice_stands_on_the_first_page_and_both_sides_hold(first_page, tmp_path):
+    """And if there was too little time for them, more time finds them."""
+    assert any(each.startswith("Not tried: ") and '"bookie is lost"' in each for each in first_page(1e-9))
+    assert json.loads((tmp_path / folder.BREAK_EVEN).read_text())["within_s"] == 1e-9
     said = first_page(1000.0)
     pattern = r'With "bookie is lost" at (\S+) \(up from 0\.001\): (.*); with (\S+), still (.*)\.'
     [(beyond, instead, before, chosen)] = [told.groups() for each in said if (told := re.fullmatch(pattern, each))]
@@ -59,8 +62,11 @@ def test_a_rate_that_would_change_the_choice_stands_on_the_first_page_and_both_s
         assert as_json(there)["chosen"] == expected
 
 
-def test_without_time_or_targets_none_is_told(first_page):
+def test_without_time_or_targets_none_is_told_and_a_report_is_called_as_the_experiment_s_file_is(first_page, tmp_path):
     assert not any("bookie is lost" in each for each in first_page(0.0))
+    said = (tmp_path / "report.html").read_text()
+    assert "<title>Quorisk: x</title>" in said
+    assert "<h1>x: " in said
     assert not any("bookie is lost" in each for each in first_page(1000.0, "run.target=inf"))
 
 
@@ -90,16 +96,3 @@ def test_what_was_found_is_not_searched_for_again_unless_something_changed(first
     kept.unlink()
     os.mkfifo(kept)
     assert first_page(1000.0) == said
-
-
-def test_more_time_is_used_if_there_was_too_little(first_page, tmp_path):
-    assert any(each.startswith("Not tried: ") and '"bookie is lost"' in each for each in first_page(1e-9))
-    assert json.loads((tmp_path / folder.BREAK_EVEN).read_text())["within_s"] == 1e-9
-    assert any("bookie is lost" in each for each in first_page(1000.0))
-
-
-def test_a_report_is_called_as_the_experiment_s_file_is(first_page, tmp_path):
-    first_page(0.0)
-    said = (tmp_path / "report.html").read_text()
-    assert "<title>Quorisk: x</title>" in said
-    assert "<h1>x: " in said

@@ -98,7 +98,8 @@ def test_what_was_interrupted_goes_on_and_what_is_of_others_is_refused(load, tmp
 
 
 def test_a_damaged_file_is_told_and_nothing_is_read_of_it(load, tmp_path):
-    experiment, out = load("write_quorum=2", "ack_quorum=2"), tmp_path / "out"
+    few = load("write_quorum=2", "ack_quorum=2", "cluster.lifetime_shape=2.0", "run.runs=50")
+    experiment, out = few, tmp_path / "out"
     clusters.clusters(experiment, out)
     damaged = next((out / folder.YEARS).iterdir())
     damaged.write_bytes(damaged.read_bytes()[:-1] + b"?")

@@ -137,7 +137,7 @@ def test_a_budget_far_too_small_for_the_runs_reaches_every_point(
         return len(rounds) == 1 and run(context, work, plan, math.inf, take)
 
     monkeypatch.setattr("quorisk.sparkjobs.sweep.run", run_one_round)
-    summary = sweep(many, tmp_path / "out", Options(budget_s=30.0), console)
+    summary = sweep(many, tmp_path / "out", Options(budget_s=10.0), console)
     assert (summary.points, summary.stopped) == (4, {"time": 4})
     assert max(rounds) < 1000
 
@@ -163,7 +163,7 @@ def test_ctrl_c_says_how_to_go_on(experiment, tmp_path):
     out = tmp_path / "out"
     command = [sys.executable, "-m", "quorisk", "run", experiment.path, "--out", str(out)]
     running = subprocess.Popen(
-        [*command, "--set", "run.runs=100000000", "--master", "local[1]"],
+        [*command, "--set", "run.runs=20000000", "--master", "local[1]"],
         cwd=ROOT,
         env=os.environ | {"PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,
@@ -178,7 +178,7 @@ def test_ctrl_c_says_how_to_go_on(experiment, tmp_path):
         time.sleep(0.05)
     os.killpg(running.pid, signal.SIGINT)  # as a terminal does
     said, err = running.communicate(timeout=300)
-    hint = f"to continue: quorisk run {experiment.path} --out {out} --set run.runs=100000000 --resume"
+    hint = f"to continue: quorisk run {experiment.path} --out {out} --set run.runs=20000000 --resume"
     *how_far, last, end = err.splitlines()
     assert (running.returncode, said, last, end) == (130, "", hint, "interrupted")
     assert all(" of 4 points, " in line or line.startswith("compiling the model") for line in how_far)

@@ -4,14 +4,17 @@ import errno
 import io
 import math
 import os
+import shutil
 import signal
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from matplotlib import pyplot
 from rich.console import Console
 
+import quorisk as q
 from quorisk.analysis.estimate.estimate import estimate
 from quorisk.analysis.experiment import config
 from quorisk.analysis.experiment.identity import point_id
@@ -31,11 +34,24 @@ from tests.support import ROOT
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas")
 
 RESUMED = Options(resume=True)
+TEN = ("run.runs=10", "run.confidence=0.9")
 
 
 @pytest.fixture
 def console():
     return Console(file=io.StringIO(), width=200)
+
+
+@pytest.fixture(scope="module")
+def of_ten_runs(spark, tmp_path_factory):
+    """The folder of a sweep with the overrides TEN, which tests leave as it is."""
+    place = tmp_path_factory.mktemp("ten")
+    path, out = place / "small.toml", place / "out"
+    path.write_text(FILE)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("quorisk.sparkjobs.draw.figures", lambda *_, **__: ())
+        sweep(config.load(path, TEN), out, Options(), Console(file=io.StringIO()))
+    return out
 
 
 def reproducible(table):
@@ -134,15 +150,16 @@ def test_a_precision_that_is_not_reached_is_told(spark, no_figures, load, consol
     assert "4 of 4 configurations used up all their runs before" in (out / folder.REPORT).read_text()
 
 
-def test_overrides_are_part_of_what_is_kept(spark, no_figures, load, console, tmp_path):
-    out = tmp_path / "out"
-    sweep(load("run.runs=10", "rates.broker_crash=0.5"), out, Options(), console)
-    assert (out / folder.EXPERIMENT).read_text() == "# --set run.runs=10\n# --set rates.broker_crash=0.5\n" + FILE
-    html = (out / folder.REPORT).read_text()
-    assert f"small.toml --out {out} --set run.runs=10 --set rates.broker_crash=0.5" in html
+def test_overrides_are_part_of_what_is_kept(of_ten_runs):
+    kept = (of_ten_runs / folder.EXPERIMENT).read_text()
+    assert kept == "# --set run.runs=10\n# --set run.confidence=0.9\n" + FILE
+    html = (of_ten_runs / folder.REPORT).read_text()
+    assert f"small.toml --out {of_ten_runs} --set run.runs=10 --set run.confidence=0.9" in html
 
 
-def test_resuming_runs_what_is_missing(spark, no_figures, load, console, tmp_path, monkeypatch):
+def test_resuming_runs_what_is_missing_or_was_in_a_truncated_file_and_nothing_is_counted_twice(
+    spark, no_figures, load, console, tmp_path, monkeypatch
+):
     experiment, out = load(), tmp_path / "out"
     monkeypatch.setattr("quorisk.sparkjobs.folder.COMMIT_S", math.inf)  # all rows in one file
     sweep(experiment, out, Options(), console)
@@ -154,16 +171,41 @@ def test_resuming_runs_what_is_missing(spark, no_figures, load, console, tmp_pat
     assert sweep(experiment, out, RESUMED, console).runs == 4 * RUNS
     assert (out / folder.RESULTS).read_bytes() == whole
     assert sum(folder.tasks(out)["num_runs"].to_pylist()) == 4 * RUNS
-    monkeypatch.setattr("quorisk.sparkjobs.sweep._compute", None)  # nothing is missing now
-    assert sweep(experiment, out, RESUMED, console).stopped == {"runs": 4}
+    with monkeypatch.context() as patch:
+        patch.setattr("quorisk.sparkjobs.sweep._compute", None)  # nothing is missing now
+        assert sweep(experiment, out, RESUMED, console).stopped == {"runs": 4}
+    (out / folder.RESULTS).write_bytes(whole[:-100])  # made again from the tasks
+    sweep(experiment, out, RESUMED, console)
+    assert (out / folder.RESULTS).read_bytes() == whole
+    file.write_bytes(file.read_bytes()[:-100])
+    with pytest.raises(
+        RunError, match=r"000001\.parquet: damaged, .*; delete this file, and `quorisk run --resume` repeats"
+    ):
+        sweep(experiment, out, RESUMED, console)
+    assert (out / folder.RESULTS).read_bytes() == whole
+    file.unlink()
+    sweep(experiment, out, RESUMED, console)
+    assert (out / folder.RESULTS).read_bytes() == whole
 
 
-def test_another_target_is_judged_without_running_again(spark, no_figures, load, console, tmp_path, monkeypatch):
+def test_a_sweep_is_loaded_and_drawn_and_another_target_is_judged_without_running_again(
+    spark, no_figures, load, console, tmp_path, monkeypatch
+):
     out = tmp_path / "out"
-    sweep(load(), out, Options(), console)
+    swept = q.sweep(load().path, out, {"run.runs": 150})
+    assert len(swept.frame()) == 4 * 4
+    assert swept.frame().equals(q.load(str(out)).frame())
+    assert set(swept.histograms()["point_id"]) == set(swept.frame()["point_id"])
+    for draw in (swept.loss, swept.heat_map):
+        _, axes = pyplot.subplots()
+        assert draw(ax=axes) is axes
+        assert axes.has_data()
+    pyplot.close("all")
+    assert "150" in swept._repr_html_()
     assert "No target was set" in (out / folder.REPORT).read_text()
     monkeypatch.setattr("quorisk.sparkjobs.sweep._compute", None)
-    sweep(load("run.target=0.99"), out, RESUMED, console)
+    monkeypatch.setattr("quorisk.sparkjobs.sweep.BREAK_EVEN_S", (0.0, 0.0))
+    sweep(load("run.runs=150", "run.target=0.99"), out, RESUMED, console)
     assert "2 of 2 designs meet the target" in (out / folder.REPORT).read_text()
     assert provenance.experiment_of_folder(out).run.target == 0.99
 
@@ -184,11 +226,11 @@ def test_runs_that_are_added_give_what_asking_for_all_at_once_gives(spark, no_fi
     assert provenance.experiment_of_folder(little_by_little).run.runs == 2 * RUNS
 
 
-def test_results_that_are_there_are_not_overwritten(spark, no_figures, load, console, tmp_path):
+def test_results_that_are_there_are_not_overwritten(of_ten_runs, load, console, tmp_path):
     out = tmp_path / "out"
-    sweep(load("run.runs=10"), out, Options(), console)
+    shutil.copytree(of_ten_runs, out)
     with pytest.raises(ConfigError, match="holds results of this experiment; `resume` keeps them"):
-        sweep(load("run.runs=10"), out, Options(), console)
+        sweep(load(*TEN), out, Options(), console)
     for other, said in (
         ("run.seed=6", "run.seed is 5 there and 6 here"),
         ("model.keys=2", "model.keys is 1 there and 2 here"),
@@ -197,10 +239,10 @@ def test_results_that_are_there_are_not_overwritten(spark, no_figures, load, con
         ('grid.where=["broker_crash < 1"]', r"rates.broker_crash is \[0.1, 1.0\] there and 0.1 here"),
     ):
         with pytest.raises(ConfigError, match=f"holds results of another experiment: {said}; choose"):
-            sweep(load("run.runs=10", other), out, RESUMED, console)
+            sweep(load(*TEN, other), out, RESUMED, console)
     (out / folder.EXPERIMENT).unlink()
     with pytest.raises(ConfigError, match="holds results of an unknown experiment"):
-        sweep(load("run.runs=10"), out, RESUMED, console)
+        sweep(load(*TEN), out, RESUMED, console)
 
 
 def test_rates_in_which_experiments_differ_have_their_units():
@@ -210,48 +252,21 @@ def test_rates_in_which_experiments_differ_have_their_units():
     assert folder.differences(before, now, ["rates.bookie_is_lost"]) == said
 
 
-def test_results_of_another_version_of_the_model_are_not_gone_on_with(spark, no_figures, load, console, tmp_path):
-    experiment, out = load("run.runs=10"), tmp_path / "out"
-    sweep(experiment, out, Options(), console)
+def test_runs_of_another_version_of_the_model_or_of_another_seed_are_not_gone_on_with(of_ten_runs, load):
+    experiment = load(*TEN)
     later = experiment.model._replace(version=experiment.model.version + 1)
     points = tuple(each._replace(point_id=point_id(later, each.point)) for each in experiment.points)
     state = experiment._replace(model=later, points=points)
     with pytest.raises(ConfigError, match="holds results of another version of this model"):
-        SweepState(state, out)
-
-
-def test_runs_of_another_seed_are_not_taken_for_those_of_this_one(spark, no_figures, load, console, tmp_path):
-    sweep(load("run.runs=10"), tmp_path / "out", Options(), console)
+        SweepState(state, of_ten_runs)
     with pytest.raises(ConfigError, match="holds runs of another seed, "):
-        SweepState(load("run.runs=10", "run.seed=77"), tmp_path / "out")
+        SweepState(load(*TEN, "run.seed=77"), of_ten_runs)
 
 
 def test_another_engine_may_go_on_and_of_another_protocol_no_other_key_is_told(load):
     assert folder.differences(load("run.engine=numba"), load("run.engine=auto")) == ""
     another = config.load(ROOT / "configs" / "defect1.toml")
     assert folder.differences(load(), another) == 'protocol is "compaction" there and "bookkeeper" here'
-
-
-def test_a_truncated_file_is_named_and_nothing_is_counted_twice(
-    spark, no_figures, load, console, tmp_path, monkeypatch
-):
-    experiment, out = load(), tmp_path / "out"
-    monkeypatch.setattr("quorisk.sparkjobs.folder.COMMIT_S", math.inf)  # all rows in one file
-    sweep(experiment, out, Options(), console)
-    whole = (out / folder.RESULTS).read_bytes()
-    (out / folder.RESULTS).write_bytes(whole[:-100])  # made again from the tasks
-    sweep(experiment, out, RESUMED, console)
-    assert (out / folder.RESULTS).read_bytes() == whole
-    [file] = (out / folder.TASKS).iterdir()
-    file.write_bytes(file.read_bytes()[:-100])
-    with pytest.raises(
-        RunError, match=r"000001\.parquet: damaged, .*; delete this file, and `quorisk run --resume` repeats"
-    ):
-        sweep(experiment, out, RESUMED, console)
-    assert (out / folder.RESULTS).read_bytes() == whole
-    file.unlink()
-    sweep(experiment, out, RESUMED, console)
-    assert (out / folder.RESULTS).read_bytes() == whole
 
 
 def test_two_at_once_do_not_share_a_folder(load, console, tmp_path):
