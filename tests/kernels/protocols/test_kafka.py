@@ -104,9 +104,9 @@ def assert_agrees_with_reference(state, committed, of):
     ("sizes", "variant"),
     [
         *(((2, 1, 2, 2), variant) for variant in VARIANTS if variant not in LOSING),
-        *(((3, 1, 1, 1), {"truncation": name}) for name in ("kip320", "kip320_first_try", "kip101")),
-        *(((2, 1, 1, 2), variant) for variant in (RESTARTS, OUTAGES)),
         *((sizes, ZONE_OUTAGES) for sizes in ((2, 1, 2, 2), (3, 1, 1, 0))),
+        *(((2, 1, 1, 2), variant) for variant in (RESTARTS, OUTAGES)),
+        *(((3, 1, 1, 1), {"truncation": name}) for name in ("kip320", "kip320_first_try", "kip101")),
     ],
     ids=str,
 )
@@ -226,16 +226,16 @@ FIRST_BREACHES: list[tuple[dict[str, Any], tuple[int, ...], dict[str, int]]] = [
         {"WeakIsr": 12, "StrongIsr": 13, "CommittedRecordsSurvive": 15},
     ),
     ({"truncation": "kip320"}, (2, 3, 3, 3), {}),
-    ({"truncation": "kip320"}, (3, 1, 1, 3), {}),
     ({"truncation": "kip320"}, (3, 2, 2, 2), {}),
-    ({"fenced_fetch": False}, (3, 1, 1, 2), {"WeakIsr": 13}),
+    ({"truncation": "kip320"}, (3, 1, 1, 3), {}),
     ({"fenced_fetch": False}, (3, 2, 3, 2), {"WeakIsr": 13, "StrongIsr": 17}),
-    ({"fenced_high_watermark": False}, (3, 1, 1, 2), {"WeakIsr": 13, "StrongIsr": 13}),
+    ({"fenced_fetch": False}, (3, 1, 1, 2), {"WeakIsr": 13}),
     (
         {"fenced_high_watermark": False},
         (3, 1, 1, 3),
         {"WeakIsr": 13, "StrongIsr": 13, "CommittedRecordsSurvive": 15},
     ),
+    ({"fenced_high_watermark": False}, (3, 1, 1, 2), {"WeakIsr": 13, "StrongIsr": 13}),
     ({"fenced_isr_shrink": False}, (3, 2, 2, 2), {}),
     ({"fenced_isr_expand": False}, (3, 1, 1, 1), {"StrongIsr": 12}),
     ({"fenced_isr_expand": False}, (3, 1, 1, 2), {"WeakIsr": 14, "StrongIsr": 12, "CommittedRecordsSurvive": 14}),
@@ -309,5 +309,5 @@ def test_the_variants_file_compares_all_five():
     lost: dict[str, int] = defaultdict(int)
     for grid_point in experiment.points:
         if grid_point.varied["rates.controller_shrink_isr"] == 0.03:
-            lost[grid_point.varied["variant.truncation"]] += run(MODEL, grid_point.point, 20_000).outcomes["lost"]
+            lost[grid_point.varied["variant.truncation"]] += run(MODEL, grid_point.point, 8_000).outcomes["lost"]
     assert lost["high_watermark"] > 20 * lost["kip101"] > 20 * lost["kip320"] == 0

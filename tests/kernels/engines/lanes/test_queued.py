@@ -137,6 +137,7 @@ def test_words_of_more_instances_than_a_lane_has_bits_and_of_several_rates():
     assert compared.repeated < 300
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("pool", [16, 48, 1024])
 def test_any_number_of_runs_may_be_under_way(monkeypatch, pool):
     """With 16, hardly any queue is ever full."""
