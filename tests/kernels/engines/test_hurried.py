@@ -56,7 +56,7 @@ def lost(points, first_run, runs):
     return int(numba_engine.simulate(MODEL, points, [Job(0, first_run, runs)], SEED, 2)[0][LOST])
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("levels", [1, 2, 3])
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_what_is_lost_beyond_a_head_is_its_bound_times_the_share_of_hurried_runs(name, levels):

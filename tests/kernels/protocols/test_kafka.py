@@ -148,55 +148,6 @@ def test_random_runs_of_large_configurations_equal_the_reference(variant, sizes)
     assert taken >= of.next.keys() - {"follower_truncate"}
 
 
-REPLICATION = [
-    "controller_elect_leader",
-    "controller_shrink_isr",
-    "become_leader",
-    "leader_expand_isr",
-    "leader_shrink_isr",
-    "leader_write",
-    "leader_inc_high_watermark",
-]
-FIRST_TRY = [
-    "controller_elect_leader",
-    "controller_shrink_isr",
-    "become_leader",
-    "leader_expand_isr_better_fencing",
-    "leader_shrink_isr_better_fencing",
-    "leader_write",
-    "improved_leader_inc_high_watermark",
-    "become_follower",
-    "follower_fetch",
-    "follower_truncate",
-]
-KIP320 = [
-    "controller_elect_leader",
-    "controller_shrink_isr",
-    "become_leader",
-    "fenced_leader_expand_isr",
-    "fenced_leader_shrink_isr",
-    "leader_write",
-    "fenced_leader_inc_high_watermark",
-    "fenced_become_follower_and_truncate",
-    "fenced_follower_fetch",
-]
-NEXT = {
-    "high_watermark": [*REPLICATION, "become_follower_truncate_to_high_watermark", "follower_replicate"],
-    "kip101": [*REPLICATION, "become_follower_truncate_kip101", "follower_replicate"],
-    "kip279": [*REPLICATION, "become_follower_truncate_kip279", "follower_replicate"],
-    "kip320_first_try": FIRST_TRY,
-    "kip320": KIP320,
-}
-
-
-@pytest.mark.parametrize("truncation", TRUNCATIONS)
-def test_actions_are_those_of_the_variants_next_in_its_order(truncation):
-    counts = searched((3, 1, 1, 2), truncation=truncation).action_counts
-    taken = [name for name, count in counts.items() if count]
-    assert taken == NEXT[truncation]
-    assert set(NEXT[truncation]) == reference.actions(values_of(MODEL, truncation=truncation)).keys()
-
-
 @pytest.mark.parametrize("fence", FENCES)
 def test_fences_matter_for_kip320_alone(fence):
     for name in TRUNCATIONS:

@@ -14,7 +14,7 @@ from quorisk.kernels.protocols.kraft.outages import cluster_loses_power
 from quorisk.kernels.protocols.kraft.story import tell
 from quorisk.kernels.states.search import explore
 from quorisk.kernels.telling import Note
-from tests.support import params_of, states_of, values_of
+from tests.support import params_of, states_of
 
 MEMORY = 1 << 30
 SIZES = ("brokers", "replication_factor", "min_isr", "init_isr", "values")
@@ -225,7 +225,3 @@ def test_outages_that_there_is_no_room_for_are_refused():
         build_experiment(file | {"faults": {"max_outages": 3}}, "many.toml")
     with pytest.raises(ConfigError, match=r"faults\.max_zone_outages = 1: 0 without zones"):
         build_experiment(file | {"faults": {"max_zone_outages": 1}}, "zones.toml")
-
-
-def test_values_of_the_tests_are_kafkas_unless_they_say_otherwise():
-    assert values_of(MODEL)["semantics"] == "kafka"

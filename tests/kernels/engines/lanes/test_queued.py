@@ -211,6 +211,7 @@ def test_more_messages_than_a_lane_has_bits_or_a_narrow_counter_room_for():
     assert fuzz.by_kernel(made, QUEUED, True).repeated < 30
 
 
+@pytest.mark.exhaustive
 def test_a_guard_that_is_not_looked_at_again_would_be_seen(monkeypatch):
     """So these comparisons can fail: masks of one word are kept as they are."""
     whole = taken.affected_by
