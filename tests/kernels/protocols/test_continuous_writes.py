@@ -347,7 +347,7 @@ protocol = "kraft"
 brokers = 2
 replication_factor = 2
 min_isr = 1
-values = 6
+values = 4
 continuous_writes = true
 [variant]
 acks = "1"
