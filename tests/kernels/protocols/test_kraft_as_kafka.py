@@ -36,8 +36,13 @@ def breaks(sizes, faults, **variant):
 def test_without_eligible_leader_replicas_a_lost_broker_and_a_fenced_one_are_enough():
     assert ACKED in breaks(PAIR_OF_MIN_2, ONE_FENCED_ONE_LOST, version="v3_5")
     assert not breaks(PAIR_OF_MIN_2, ONE_FENCED_ONE_LOST)
-    assert not breaks(PAIR_OF_MIN_2, (0, 1, 1, 1))
+    assert not breaks(PAIR_OF_MIN_2, (0, 1, 0, 1))
     assert not breaks(TRIO, (0, 1, 0, 0))
+
+
+@pytest.mark.exhaustive
+def test_with_them_a_stall_beside_these_is_not_enough_either():
+    assert not breaks(PAIR_OF_MIN_2, (0, 1, 1, 1))
 
 
 def test_a_crash_that_loses_nothing_empties_the_elr_and_the_last_known_leader_leads_again_with_nothing():

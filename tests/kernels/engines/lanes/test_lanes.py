@@ -22,12 +22,13 @@ from tests.support import EACH_PROTOCOL, ROOT, point_of
 pytestmark = pytest.mark.usefixtures("no_kernels_at_hand")
 
 
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("shape", [OF_16_BITS, QUEUED])
 @pytest.mark.parametrize("name", EACH_PROTOCOL)
-def test_kernels_give_the_generic_engines_results(name):
+def test_kernels_give_the_generic_engines_results(name, shape):
     model = registry.load(name)
     [(point, seed)] = fuzz.cases(model, random.Random(1), 1)
-    for shape in (OF_16_BITS, QUEUED):
-        fuzz.compare(model, point, shape, not fuzz.supports(point, False), seed, RUNS)
+    fuzz.compare(model, point, shape, not fuzz.supports(point, False), seed, RUNS)
 
 
 @pytest.mark.sampled(2)
