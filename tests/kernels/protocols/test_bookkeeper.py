@@ -218,7 +218,7 @@ FAULTY = [
 ]
 
 
-@pytest.mark.sampled(10)
+@pytest.mark.sampled(13)
 @pytest.mark.parametrize("variant", VARIANTS + FAULTY, ids=str)
 @pytest.mark.parametrize("sizes", [(6, 3, 3, 2, 4, 2), (5, 3, 2, 2, 3, 3), (4, 2, 2, 1, 2, 2)], ids=str)
 def test_random_runs_of_large_configurations_equal_the_reference(sizes, variant):

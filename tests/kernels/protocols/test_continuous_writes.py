@@ -207,7 +207,6 @@ def test_one_more_fault_at_peace_takes_nothing(first, given):
     assert last > 5
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "given", [{}, {"flush_every_message": False, "max_unclean_restarts": 3}], ids=["", "page cache"]
 )
