@@ -44,6 +44,7 @@ CLUSTERS = {
 NUM = 8 * CHUNK
 
 
+@pytest.mark.sampled(13)
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.exhaustive] * (name == LARGEST)) for name in CLUSTERS]
 )
