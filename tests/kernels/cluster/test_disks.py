@@ -39,7 +39,7 @@ LITERALLY = {
 LITERAL_YEARS = 600
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", LITERALLY)
 def test_years_and_strata_are_those_of_a_simulation_of_single_disks(name):
     cluster = LITERALLY[name]

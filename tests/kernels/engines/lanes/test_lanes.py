@@ -119,6 +119,7 @@ def test_one_kernel_serves_points_that_differ_in_their_losses(tmp_path, shape):
         assert len(list(tmp_path.iterdir())) == 2 + i
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("worth", [0.0, 1e9])
 def test_effects_skipped_where_no_lane_takes_them_are_those_of_all_at_once(monkeypatch, worth):
     monkeypatch.setattr(effects, "_WORTH_A_BRANCH", worth)

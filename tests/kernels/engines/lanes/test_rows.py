@@ -106,9 +106,8 @@ def test_rows_tell_when_invariants_broke_and_for_how_long(name, watched, exposed
     assert list(found.kernel.columns) == list(columns_of(model, watched, exposed))
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("timed", [True, False])
-@pytest.mark.parametrize("name", ["compaction", "bookkeeper"])
+@pytest.mark.parametrize("name", ["compaction", pytest.param("bookkeeper", marks=pytest.mark.exhaustive)])
 def test_numpy_adds_up_rows_as_compiled_code_does(monkeypatch, name, timed):
     model, point = losing() if name == "compaction" else (registry.load(name), bench.random_runs(name).points[0].point)
     found, job = Switch(model, pack(model, [point]), 0), Job(0, 3, RUNS)
