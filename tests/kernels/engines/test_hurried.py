@@ -143,7 +143,7 @@ def test_exits_without_room_count_as_lost_as_far_as_faults_allow():
     part = whole
     while not part.left_out:
         memory_bytes = memory_bytes * 15 // 16
-        _, part, points = left_by(*found, memory_bytes)
+        _, part, points = left_by(*found, memory_bytes=memory_bytes)
     assert whole.left_out == 0.0
     assert part.num_exits < whole.num_exits
     assert whole.leaves * (1 - 1e-9) <= part.leaves < 0.1 * solved.leaves
