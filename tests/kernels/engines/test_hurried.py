@@ -138,12 +138,12 @@ def test_all_engines_make_the_same_hurried_runs():
 
 def test_exits_without_room_count_as_lost_as_far_as_faults_allow():
     truth, memory_bytes = exact(experiment("two entries"), MEMORY).data_loss.p, MEMORY
-    found = solved_head("two entries", 3)
-    solved, whole, _ = left_by(*found)
+    point, head, grown = solved_head("two entries", 3)
+    solved, whole, _ = left_by(point, head, grown)
     part = whole
     while not part.left_out:
         memory_bytes = memory_bytes * 15 // 16
-        _, part, points = left_by(*found, memory_bytes=memory_bytes)
+        _, part, points = left_by(point, head, grown, memory_bytes)
     assert whole.left_out == 0.0
     assert part.num_exits < whole.num_exits
     assert whole.leaves * (1 - 1e-9) <= part.leaves < 0.1 * solved.leaves

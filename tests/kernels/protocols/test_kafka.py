@@ -32,6 +32,7 @@ VARIANTS: list[dict[str, Any]] = [
     *LOSING,
 ]
 CONTROLLER = ("controller_elect_leader", "controller_shrink_isr")
+FLUSHES = ("replica_flushes", "replica_restarts_unclean", "zone_loses_power", "cluster_loses_power")
 MEMORY = 2 << 30
 spec_state = lru_cache(maxsize=1 << 16)(describe.spec_state)
 """Most states are met several times, as the next of several others."""
@@ -42,8 +43,10 @@ def named(sizes):
 
 
 def walks(values, number, seed=1):
-    """Steps of random runs in which the controller leaves the replicas time."""
-    yield from random_walks(MODEL, MODEL.make_params(values), number, seed, rarely=CONTROLLER)
+    """Steps of random runs in which the controller leaves the replicas time; in half of them they flush late, and
+    something is unflushed when one restarts or loses power."""
+    for half, rarely in enumerate((CONTROLLER, (*CONTROLLER, *FLUSHES))):
+        yield from random_walks(MODEL, MODEL.make_params(values), number // 2, seed + half, rarely)
 
 
 def broken(state, params):
