@@ -6,7 +6,7 @@ import itertools
 import json
 import random
 from collections import Counter
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import pytest
@@ -224,9 +224,8 @@ def test_with_kip_966_all_copies_go_only_with_as_many_lossy_shutdowns_as_min_isr
     assert breaks(TRIO, (0, 1, 0, 0, 0)) == set()
 
 
-def in_kafka(*given):
-    """A mechanism that the short tests have Kafka itself break without, in test_kraft_as_kafka."""
-    return pytest.param(*given, marks=pytest.mark.exhaustive)
+in_kafka = partial(pytest.param, marks=pytest.mark.exhaustive)
+"""A mechanism that the short tests have Kafka itself break without, in test_kraft_as_kafka."""
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """KRaft as Apache Kafka runs it: where that is not the specifications', what counts as a loss, and power outages."""
 
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import pytest
@@ -62,9 +62,8 @@ def test_what_was_committed_but_refused_is_not_lost():
     assert ACKED in breaks(PAIR_OF_MIN_2, ONE_FENCED_ONE_LOST, min_isr_to_commit=False, semantics="specification")
 
 
-def as_specified(*given):
-    """A mechanism that the short tests have the specification break without, in test_kraft."""
-    return pytest.param(*given, marks=pytest.mark.exhaustive)
+as_specified = partial(pytest.param, marks=pytest.mark.exhaustive)
+"""A mechanism that the short tests have the specification break without, in test_kraft."""
 
 
 @pytest.mark.parametrize(
