@@ -40,10 +40,10 @@ def test_runs_that_lose_data_and_start_in_several_states(shape):
     assert at_times.repeated >= at_times.lost
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("shape", [OF_16_BITS, QUEUED])
 @pytest.mark.parametrize(
-    "limits", [{"horizon": 0.7}, {"lifetime": 0.5}, {"horizon": 0.7, "lifetime": 0.5}, {"max_steps": 3}]
+    "limits", [{"horizon": 0.7, "lifetime": 0.5}, {"horizon": 0.7}, {"lifetime": 0.5}, {"max_steps": 3}]
 )
 def test_what_ends_a_run_besides_the_model(shape, limits):
     model = registry.load("kafka")
