@@ -205,7 +205,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("name", "number"), CASES)
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(4)
 def test_what_quorisks_own_heads_keep_for_others_goes_on_alike(name, number):
     """What each protocol's `forget` and `alike` say, in its small configuration and each of its variants."""
     model, cases = registry.load(name), registry.cases(name)

@@ -21,8 +21,8 @@ SMALL = Cluster(
     9, 3, 3, 24, 10, detection_delay=24 * HOUR, repair_time=48 * HOUR, node_loss=0.5, disks_per_node=3, disk_loss=1.5
 )
 LITERALLY = {
-    "disks alone": SMALL._replace(node_loss=0.0, write_quorum=2, ensemble_size=2),
     "with outages": SMALL._replace(events=(outage(1.0, 0.2),)),
+    "disks alone": SMALL._replace(node_loss=0.0, write_quorum=2, ensemble_size=2),
     "2 of 4 in two racks": SMALL._replace(
         write_quorum=2, ensemble_size=4, ledgers=8, racks=3, placement="two_racks", disks_per_node=2
     ),
@@ -39,7 +39,7 @@ LITERALLY = {
 LITERAL_YEARS = 600
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", LITERALLY)
 def test_years_and_strata_are_those_of_a_simulation_of_single_disks(name):
     cluster = LITERALLY[name]
@@ -51,6 +51,7 @@ def test_years_and_strata_are_those_of_a_simulation_of_single_disks(name):
         assert figure.low - off < scale * tally.mean(what) < figure.high + off
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", LITERALLY)
 def test_sizes_are_those_of_a_simulation_of_single_disks(name):
     """Entries that incidents lose are drawn, disk by disk, with the mean that is computed."""

@@ -89,6 +89,7 @@ def test_majorities():
     assert majorities(quick=True).holds
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("copies", [2, 3, 4, 5])
 def test_mean_times_to_loss_by_a_chain(copies):
     """Repair that is exponential, and ours that is uniform with the same mean, agree to first order."""

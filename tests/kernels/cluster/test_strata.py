@@ -17,6 +17,7 @@ SMALL = Cluster(
     9, 3, 3, 60, 10, node_loss=1.5, detection_delay=24 * HOUR, repair_time=48 * HOUR, events=(outage(0.5, 0.05),)
 )
 RACKED = SMALL._replace(nodes=12, racks=4, events=(*SMALL.events, rack_outage(0.15, 0.3)))
+LARGEST = "disks and thin entries in racks"
 CLUSTERS = {
     "random": SMALL,
     "random 3 of 5, in a queue": SMALL._replace(ensemble_size=5, node_loss=0.2, repair_queue=True),
@@ -33,14 +34,20 @@ CLUSTERS = {
     "thin": SMALL._replace(thin=(Thin(2, 20, False), Thin(1, 2, True))),
     "three disks": SMALL._replace(write_quorum=2, ensemble_size=3, disks_per_node=3, disk_loss=1.0),
     "disks of copysets": SMALL._replace(placement="copysets", scatter_width=4, disks_per_node=2, disk_loss=1.0),
-    "disks and thin entries": RACKED._replace(
+    "disks and thin entries": SMALL._replace(
+        disks_per_node=2, disk_loss=1.5, thin=(Thin(2, 20, False), Thin(1, 2, True))
+    ),
+    LARGEST: RACKED._replace(
         placement="distinct_racks", disks_per_node=2, disk_loss=1.5, thin=(Thin(2, 20, False), Thin(1, 2, True))
     ),
 }
 NUM = 8 * CHUNK
 
 
-@pytest.mark.parametrize("name", CLUSTERS)
+@pytest.mark.sampled(13)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.exhaustive] * (name == LARGEST)) for name in CLUSTERS]
+)
 @pytest.mark.parametrize("what", WHAT)
 def test_what_is_solved_is_what_is_drawn(name, what):
     """And no draw is above its bound: the squares of numbers from 0 to 1 add up to less than these."""

@@ -16,8 +16,9 @@ OLD, OLDER = Event("old", "node", 3.0, 1.0, 2, first=1), Event("older", "node", 
 ALL = Event("all", "node", 0.4, 0.5)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
-    ("nodes", "copies", "known"), [(3, 2, False), (5, 3, False), (4, 2, True)], ids=("2 of 3", "3 of 5", "known sets")
+    ("nodes", "copies", "known"), [(3, 2, False), (4, 2, True), (5, 3, False)], ids=("2 of 3", "known sets", "3 of 5")
 )
 def test_incidents_are_those_of_an_enumeration(nodes, copies, known):
     sets = tuple(combinations(range(nodes), copies)) if known else ()

@@ -97,6 +97,7 @@ def test_a_node_that_is_down_is_not_repaired_again(queue):
     assert abs(tally.mean(INCIDENTS) - truth) < 4.5 * off
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("cluster", "num_years"),
     [

@@ -30,14 +30,22 @@ from tests.kernels.states.test_margins import MEMORY, PROBLEMS, experiment
 SEED = 9
 
 
-def left(name, levels=1, memory_bytes=MEMORY, rate=1e-4):
+def left(name, levels=1, rate=1e-4):
     """A head of so many levels, what is known of any data loss, and where the runs from its exits start."""
+    return left_by(*solved_head(name, levels, rate))
+
+
+def solved_head(name, levels, rate=1e-4):
     point = experiment(name, rate).points[0].point
     head = Head(MODEL, point, MEMORY, by_margin=True)
     for _ in range(levels):
         assert head.grow(rare.MOST_TRANSITIONS)
     solved = head.solve()
     assert solved
+    return point, head, solved
+
+
+def left_by(point, head, solved, memory_bytes=MEMORY):
     exits = exits_of(head, solved, memory_bytes)
     assert exits.places == (MARGIN.most(head.odds.params) if solved.is_far else 0)
     solved = method.sampled_head(solved, exits)
@@ -48,6 +56,7 @@ def lost(points, first_run, runs):
     return int(numba_engine.simulate(MODEL, points, [Job(0, first_run, runs)], SEED, 2)[0][LOST])
 
 
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("levels", [1, 2, 3])
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_what_is_lost_beyond_a_head_is_its_bound_times_the_share_of_hurried_runs(name, levels):
@@ -61,13 +70,15 @@ def test_what_is_lost_beyond_a_head_is_its_bound_times_the_share_of_hurried_runs
     assert solved.beyond < 0.1 * solved.leaves
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["a quorum of one", "a quorum of two"])
 def test_intervals_by_hurried_runs_cover_as_often_as_they_say(name):
     _, part, points = left(name)
     truth, runs, replicates = exact(experiment(name), MEMORY).data_loss.p, 1000, 1000
+    jobs = [Job(0, replicate * runs, runs) for replicate in range(replicates)]
     covered = 0
-    for replicate in range(replicates):
-        low, high = part.interval(Estimator(0.95), lost(points, replicate * runs, runs), runs, 0)
+    for losses in numba_engine.simulate(MODEL, points, jobs, SEED, 2)[:, LOST].tolist():
+        low, high = part.interval(Estimator(0.95), losses, runs, 0)
         covered += low <= truth <= high
     assert covered >= replicates * (0.95 - 4.0 * math.sqrt(0.95 * 0.05 / replicates))
 
@@ -127,11 +138,12 @@ def test_all_engines_make_the_same_hurried_runs():
 
 def test_exits_without_room_count_as_lost_as_far_as_faults_allow():
     truth, memory_bytes = exact(experiment("two entries"), MEMORY).data_loss.p, MEMORY
-    solved, whole, _ = left("two entries", 3)
+    point, head, grown = solved_head("two entries", 3)
+    solved, whole, _ = left_by(point, head, grown)
     part = whole
     while not part.left_out:
         memory_bytes = memory_bytes * 15 // 16
-        _, part, points = left("two entries", 3, memory_bytes)
+        _, part, points = left_by(point, head, grown, memory_bytes)
     assert whole.left_out == 0.0
     assert part.num_exits < whole.num_exits
     assert whole.leaves * (1 - 1e-9) <= part.leaves < 0.1 * solved.leaves

@@ -35,17 +35,16 @@ ALSO = {
     "kraft": [test_agreement.POINTS["the 32nd instance of a word"][1]],
 }
 """Points that other tests compare with the rerun or with the chain."""
-SMALL = ("compaction", "kafka")
-"""Protocols that XLA compiles in seconds."""
 
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=[pytest.mark.exhaustive] * (name not in SMALL)) for name in registry.names()],
+    [pytest.param(name, marks=[pytest.mark.exhaustive] * (name != "compaction")) for name in registry.names()],
 )
 def test_every_run_of_every_variant_is_numbas_run(name):
     """The walks of the contract's test are among them, with the largest sizes, and what the rerun and the chain are
-    compared on. All of them share a queue, so that a protocol is compiled once and lanes are busy."""
+    compared on. All of them share a queue, so that a protocol is compiled once and lanes are busy. The short tests have
+    XLA compile the smallest protocol, and each operation in random expressions (`tracing/test_emit`)."""
     model, cases = registry.load(name), registry.cases(name)
     given = [{"max_steps": MOST_STEPS, **each} for each in (*cases.variants, *cases.walks)]
     made = [*(point_of(model, **each) for each in given), point_of(model), *ALSO.get(name, ())]

@@ -101,17 +101,17 @@ def test_a_message_is_lost_if_and_only_if_its_63_bits_are_below_the_loss():
                 assert int(philox.first_draws(source(run, loss=draw + 2**48 & 2**63 - 1))[2]) >> j & 0x10 == 0
 
 
+@njit
+def lost_of_six(run, loss):
+    drawn = np.uint64(3), np.uint64(run), np.uint64(1), np.uint64(0), loss
+    _, _, fates = philox.first_draws(drawn)
+    return philox.settled_fates(fates, drawn) | philox.later_fates(drawn, 6)
+
+
 @pytest.mark.parametrize("probability", [1e-12, 0.1, 0.9])
 def test_losses_are_independent_and_as_likely_as_asked(probability):
     loss = np.uint64(round(probability * 2**63))
-
-    @njit
-    def lost(run):
-        drawn = np.uint64(3), np.uint64(run), np.uint64(1), np.uint64(0), loss
-        _, _, fates = philox.first_draws(drawn)
-        return philox.settled_fates(fates, drawn) | philox.later_fates(drawn, 6)
-
-    masks = [lost(run) for run in range(40_000)]
+    masks = [lost_of_six(run, loss) for run in range(40_000)]
     counts = np.array([[mask >> bit & 1 for bit in range(6)] for mask in masks])
     sigma = (probability * (1 - probability) / len(masks)) ** 0.5
     assert np.abs(counts.mean(0) - probability).max() < 4.5 * sigma + 1e-9

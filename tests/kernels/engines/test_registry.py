@@ -84,6 +84,7 @@ def test_a_platform_that_jax_cannot_start_is_told_in_a_line(machine, monkeypatch
         registry.engine_of("jax")
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("platform", ["nonsense", "cuda"])
 def test_a_platform_that_jax_does_not_have_is_told_in_a_line(written, platform):
     """In a process of its own: JAX starts once."""

@@ -119,6 +119,7 @@ def test_the_steps_that_are_compared_take_every_action_and_every_field_stays_wit
     assert (values >> np.array(leaves(model.widths)) == 0).all()  # -1, too, stays what it is
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", SHOWCASES)
 def test_a_showcase_breaks_its_invariant_with_its_last_step_by_programs(name):
     """Each step is allowed by its guard, and leads to the next state."""

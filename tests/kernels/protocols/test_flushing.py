@@ -45,7 +45,7 @@ def equals_tlc(row, first, successors, holds) -> Found:
     return found
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("row", rows_of("BookKeeper", 6_700))
 def test_bookkeepers_interpreter_finds_what_tlc_finds(row):
     k = chains.constants_of(row)
@@ -62,6 +62,7 @@ def test_bookkeepers_interpreter_finds_what_tlc_finds(row):
     assert found.generated_states == row["generated_states"]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("row", rows_of("kafka_replication", 20_000))
 def test_krafts_interpreter_finds_what_tlc_finds(row):
     tlc = TLC["kraft"]
@@ -94,6 +95,7 @@ def p_lost_by_action(p_lost):
     return {"cluster_loses_power": p_lost["p_lost_in_outage"]} if p_lost else {}
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("row", rows_of("K", 20_000))
 def test_kafkas_interpreter_finds_what_tlc_finds(row):
     constants = row["constants"]
@@ -116,6 +118,7 @@ def test_kafkas_interpreter_finds_what_tlc_finds(row):
     )
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("case", NUMBERS, ids=lambda case: case["name"])
 def test_the_kept_figures_are_the_chains(case):
     states, p = chains.p_lost(case)

@@ -21,6 +21,7 @@ ON = {"guaranteed_write_quorum": True}
 MEMORY = 2 << 30
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("sizes", [(4, 1, 3, 2, 1, 1), (3, 1, 2, 1, 2, 2), (3, 2, 1, 1, 1, 1), (2, 2, 2, 1, 1, 1)])
 def test_a_closed_ledger_has_every_entry_in_its_write_quorum(sizes):
     """A closed ledger has its write quorum, whoever closed it. Without the guarantee lost messages leave entries below

@@ -32,6 +32,7 @@ VARIANTS: list[dict[str, Any]] = [
     *LOSING,
 ]
 CONTROLLER = ("controller_elect_leader", "controller_shrink_isr")
+FLUSHES = ("replica_flushes", "replica_restarts_unclean", "zone_loses_power", "cluster_loses_power")
 MEMORY = 2 << 30
 spec_state = lru_cache(maxsize=1 << 16)(describe.spec_state)
 """Most states are met several times, as the next of several others."""
@@ -42,8 +43,10 @@ def named(sizes):
 
 
 def walks(values, number, seed=1):
-    """Steps of random runs in which the controller leaves the replicas time."""
-    yield from random_walks(MODEL, MODEL.make_params(values), number, seed, rarely=CONTROLLER)
+    """Steps of random runs in which the controller leaves the replicas time; in half of them they flush late, and
+    something is unflushed when one restarts or loses power."""
+    for half, rarely in enumerate((CONTROLLER, (*CONTROLLER, *FLUSHES))):
+        yield from random_walks(MODEL, MODEL.make_params(values), number // 2, seed + half, rarely)
 
 
 def broken(state, params):
@@ -104,9 +107,9 @@ def assert_agrees_with_reference(state, committed, of):
     ("sizes", "variant"),
     [
         *(((2, 1, 2, 2), variant) for variant in VARIANTS if variant not in LOSING),
-        *(((3, 1, 1, 1), {"truncation": name}) for name in ("kip320", "kip320_first_try", "kip101")),
         *(((2, 1, 1, 2), variant) for variant in (RESTARTS, OUTAGES)),
-        *((sizes, ZONE_OUTAGES) for sizes in ((2, 1, 2, 2), (3, 1, 1, 0))),
+        *((sizes, ZONE_OUTAGES) for sizes in ((3, 1, 1, 0), (2, 1, 2, 2))),
+        *(((3, 1, 1, 1), {"truncation": name}) for name in ("kip320", "kip320_first_try", "kip101")),
     ],
     ids=str,
 )
@@ -132,7 +135,9 @@ def test_every_state_of_a_small_configuration_equals_the_reference(sizes, varian
 
 
 @pytest.mark.parametrize("sizes", [(3, 3, 4, 4), LARGEST], ids=str)
-@pytest.mark.parametrize("variant", VARIANTS, ids=str)
+@pytest.mark.parametrize(
+    "variant", [pytest.param(each, marks=[pytest.mark.short] * (each is RESTARTS)) for each in VARIANTS], ids=str
+)
 @pytest.mark.sampled(7)
 def test_random_runs_of_large_configurations_equal_the_reference(variant, sizes):
     of = compared(sizes, variant)
@@ -146,55 +151,6 @@ def test_random_runs_of_large_configurations_equal_the_reference(variant, sizes)
         assert_agrees_with_reference(state, committed, of)
         taken.add(action.name)
     assert taken >= of.next.keys() - {"follower_truncate"}
-
-
-REPLICATION = [
-    "controller_elect_leader",
-    "controller_shrink_isr",
-    "become_leader",
-    "leader_expand_isr",
-    "leader_shrink_isr",
-    "leader_write",
-    "leader_inc_high_watermark",
-]
-FIRST_TRY = [
-    "controller_elect_leader",
-    "controller_shrink_isr",
-    "become_leader",
-    "leader_expand_isr_better_fencing",
-    "leader_shrink_isr_better_fencing",
-    "leader_write",
-    "improved_leader_inc_high_watermark",
-    "become_follower",
-    "follower_fetch",
-    "follower_truncate",
-]
-KIP320 = [
-    "controller_elect_leader",
-    "controller_shrink_isr",
-    "become_leader",
-    "fenced_leader_expand_isr",
-    "fenced_leader_shrink_isr",
-    "leader_write",
-    "fenced_leader_inc_high_watermark",
-    "fenced_become_follower_and_truncate",
-    "fenced_follower_fetch",
-]
-NEXT = {
-    "high_watermark": [*REPLICATION, "become_follower_truncate_to_high_watermark", "follower_replicate"],
-    "kip101": [*REPLICATION, "become_follower_truncate_kip101", "follower_replicate"],
-    "kip279": [*REPLICATION, "become_follower_truncate_kip279", "follower_replicate"],
-    "kip320_first_try": FIRST_TRY,
-    "kip320": KIP320,
-}
-
-
-@pytest.mark.parametrize("truncation", TRUNCATIONS)
-def test_actions_are_those_of_the_variants_next_in_its_order(truncation):
-    counts = searched((3, 1, 1, 2), truncation=truncation).action_counts
-    taken = [name for name, count in counts.items() if count]
-    assert taken == NEXT[truncation]
-    assert set(NEXT[truncation]) == reference.actions(values_of(MODEL, truncation=truncation)).keys()
 
 
 @pytest.mark.parametrize("fence", FENCES)
@@ -226,16 +182,16 @@ FIRST_BREACHES: list[tuple[dict[str, Any], tuple[int, ...], dict[str, int]]] = [
         {"WeakIsr": 12, "StrongIsr": 13, "CommittedRecordsSurvive": 15},
     ),
     ({"truncation": "kip320"}, (2, 3, 3, 3), {}),
-    ({"truncation": "kip320"}, (3, 1, 1, 3), {}),
     ({"truncation": "kip320"}, (3, 2, 2, 2), {}),
-    ({"fenced_fetch": False}, (3, 1, 1, 2), {"WeakIsr": 13}),
+    ({"truncation": "kip320"}, (3, 1, 1, 3), {}),
     ({"fenced_fetch": False}, (3, 2, 3, 2), {"WeakIsr": 13, "StrongIsr": 17}),
-    ({"fenced_high_watermark": False}, (3, 1, 1, 2), {"WeakIsr": 13, "StrongIsr": 13}),
+    ({"fenced_fetch": False}, (3, 1, 1, 2), {"WeakIsr": 13}),
     (
         {"fenced_high_watermark": False},
         (3, 1, 1, 3),
         {"WeakIsr": 13, "StrongIsr": 13, "CommittedRecordsSurvive": 15},
     ),
+    ({"fenced_high_watermark": False}, (3, 1, 1, 2), {"WeakIsr": 13, "StrongIsr": 13}),
     ({"fenced_isr_shrink": False}, (3, 2, 2, 2), {}),
     ({"fenced_isr_expand": False}, (3, 1, 1, 1), {"StrongIsr": 12}),
     ({"fenced_isr_expand": False}, (3, 1, 1, 2), {"WeakIsr": 14, "StrongIsr": 12, "CommittedRecordsSurvive": 14}),
@@ -309,5 +265,5 @@ def test_the_variants_file_compares_all_five():
     lost: dict[str, int] = defaultdict(int)
     for grid_point in experiment.points:
         if grid_point.varied["rates.controller_shrink_isr"] == 0.03:
-            lost[grid_point.varied["variant.truncation"]] += run(MODEL, grid_point.point, 20_000).outcomes["lost"]
+            lost[grid_point.varied["variant.truncation"]] += run(MODEL, grid_point.point, 8_000).outcomes["lost"]
     assert lost["high_watermark"] > 20 * lost["kip101"] > 20 * lost["kip320"] == 0

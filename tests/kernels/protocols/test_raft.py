@@ -21,7 +21,7 @@ from quorisk.kernels.protocols.raft import MODEL, describe, promises
 from quorisk.kernels.protocols.raft.bags import message
 from quorisk.kernels.protocols.raft.election import grants, panics
 from quorisk.kernels.protocols.raft.faults import cut
-from quorisk.kernels.protocols.raft.layout import ROOM, AppendRequest, VoteRequest
+from quorisk.kernels.protocols.raft.layout import VoteRequest
 from quorisk.kernels.protocols.raft.margin import MARGIN
 from quorisk.kernels.protocols.raft.story import tell
 from quorisk.kernels.states.search import explore
@@ -238,13 +238,6 @@ def test_an_election_begins_with_the_first_timeout(servers, waiting):
     assert promises.first_timeout(servers, 1 / 1.5) == pytest.approx(waits.mean(), rel=0.005)
 
 
-def test_the_limits_name_the_room_for_messages_that_there_is():
-    room = (
-        f"At most {ROOM[AppendRequest]} requests to append entries, and {ROOM[VoteRequest]} for votes, are on their way"
-    )
-    assert any(limit.startswith(room) for limit in MODEL.limits)
-
-
 def test_a_profile_knows_of_no_false_timeouts():
     document = {"protocol": "raft", "profile": "etcd", "model": {"servers": 3, "values": 1}}
     assert config.build_experiment(document, "raft.toml").points[0].point.rates["false_timeout"] == 0.0
@@ -278,21 +271,30 @@ def test_no_step_takes_more_than_the_margin_says(given):
     assert declared.check_margin(MODEL, params_of(MODEL, **given)) == declared.MARGIN_STEPS
 
 
-@pytest.mark.parametrize("servers", [3, pytest.param(4, marks=pytest.mark.exhaustive)])
-def test_what_is_lost_needed_the_power_losses_that_it_met(servers):
-    """The steps to a loss, of which random walks seldom have one: each brings it nearer by no more than it is."""
+@pytest.mark.parametrize(
+    ("servers", "lost"),
+    [
+        (3, (91, 114, 146, 148, 171)),
+        *(pytest.param(servers, None, marks=pytest.mark.exhaustive) for servers in (3, 4)),
+    ],
+)
+def test_what_is_lost_needed_the_power_losses_that_it_met(servers, lost):
+    """The steps to a loss, of which random walks seldom have one: each brings it nearer by no more than it is.
+    Where no runs are given that are `lost`, they are looked for, which compiles the engine for Raft."""
     rates = {"restart": 0.05, "timeout": 0.05, "false_timeout": 0.05, "advance_fsync_index": 0.05}
     given = {"servers": servers, "values": 1, "max_elections": 4, "max_restarts": servers, "lossy_network": False}
     point = point_of(MODEL, 0.0, rates, max_steps=2_000, lifetime=500.0, **given, **NO_FSYNC)
-    packed = points.pack(MODEL, [point])
-    ends = numba_engine.record(MODEL, packed, Job(0, 0, 20_000), 1)[:, RECORD.index("outcome")]
-    lost = np.flatnonzero(ends == OUTCOMES.index("lost"))
-    assert len(lost) >= 10
+    if lost is None:
+        packed = points.pack(MODEL, [point])
+        ends = numba_engine.record(MODEL, packed, Job(0, 0, 20_000), 1)[:, RECORD.index("outcome")]
+        lost = np.flatnonzero(ends == OUTCOMES.index("lost"))[:10].tolist()
+        assert len(lost) == 10
     params = params_of(MODEL, **given, **NO_FSYNC)
-    for run in lost[:10].tolist():
-        path = rerun(MODEL, point, 1, run).path
-        needed = [int(MARGIN.needed(state, params)) for state in paths.replay(MODEL, params, path)]
+    for run in lost:
+        ran = rerun(MODEL, point, 1, run)
+        assert OUTCOMES[ran.record()[RECORD.index("outcome")]] == "lost"
+        needed = [int(MARGIN.needed(state, params)) for state in paths.replay(MODEL, params, ran.path)]
         assert needed[-1] == 0
-        for (before, after), step in zip(pairwise(needed), path.steps, strict=True):
+        for (before, after), step in zip(pairwise(needed), ran.path.steps, strict=True):
             action = MODEL.actions[step.action].name
             assert before - after <= (action == MARGIN.fault), (run, before, after, action)

@@ -48,9 +48,12 @@ def whole(name):
     return head
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.exhaustive] if name == LARGEST else []) for name in PROBLEMS]
-)
+def without(*names):
+    """The problems that the short tests have, without these."""
+    return [pytest.param(name, marks=[pytest.mark.exhaustive] * (name in names)) for name in PROBLEMS]
+
+
+@pytest.mark.parametrize("name", without(LARGEST, "guaranteed"))
 def test_no_step_takes_more_than_the_margin_says(name, monkeypatch):
     """Nor with entries alone that are ever written: the others never need more than an ack quorum."""
     head = whole(name)
@@ -67,7 +70,7 @@ def test_no_step_takes_more_than_the_margin_says(name, monkeypatch):
         assert not needed[head.arrays.ends[: head.num_states] == LOST].any()
 
 
-@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("name", without(LARGEST))
 def test_a_head_of_any_size_bounds_what_it_leaves_out(name):
     given = experiment(name)
     truth, narrower = exact(given, MEMORY).data_loss.p, 0

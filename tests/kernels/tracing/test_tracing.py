@@ -98,7 +98,7 @@ def is_gone(leaf: Any) -> bool:
 @pytest.mark.parametrize("name", EACH_PROTOCOL)
 def test_traced_functions_are_the_protocols_own(name):
     model, chance = registry.load(name), random.Random(1)
-    for seed in range(8):
+    for seed in range(5):
         values = any_values(model, chance)
         params = model.make_params(values)
         assert check_walk(model, params, traced_of(model, values), walks=4, seed=seed) > 10
@@ -114,7 +114,7 @@ def test_traced_functions_of_instances_that_share_a_rate():
 @pytest.mark.parametrize("name", EACH_PROTOCOL)
 def test_bounds_that_hold_change_nothing_but_the_size(name):
     model, chance = registry.load(name), random.Random(2)
-    for seed in range(3):
+    for seed in range(2):
         values = any_values(model, chance)
         params = model.make_params(values)
         walked = list(random_walks(model, params, 4, seed))

@@ -22,12 +22,13 @@ from tests.support import EACH_PROTOCOL, ROOT, point_of
 pytestmark = pytest.mark.usefixtures("no_kernels_at_hand")
 
 
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("shape", [OF_16_BITS, QUEUED])
 @pytest.mark.parametrize("name", EACH_PROTOCOL)
-def test_kernels_give_the_generic_engines_results(name):
+def test_kernels_give_the_generic_engines_results(name, shape):
     model = registry.load(name)
     [(point, seed)] = fuzz.cases(model, random.Random(1), 1)
-    for shape in (OF_16_BITS, QUEUED):
-        fuzz.compare(model, point, shape, not fuzz.supports(point, False), seed, RUNS)
+    fuzz.compare(model, point, shape, not fuzz.supports(point, False), seed, RUNS)
 
 
 @pytest.mark.sampled(2)
@@ -39,10 +40,10 @@ def test_runs_that_lose_data_and_start_in_several_states(shape):
     assert at_times.repeated >= at_times.lost
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("shape", [OF_16_BITS, QUEUED])
 @pytest.mark.parametrize(
-    "limits", [{"horizon": 0.7}, {"lifetime": 0.5}, {"horizon": 0.7, "lifetime": 0.5}, {"max_steps": 3}]
+    "limits", [{"horizon": 0.7, "lifetime": 0.5}, {"horizon": 0.7}, {"lifetime": 0.5}, {"max_steps": 3}]
 )
 def test_what_ends_a_run_besides_the_model(shape, limits):
     model = registry.load("kafka")
@@ -118,6 +119,7 @@ def test_one_kernel_serves_points_that_differ_in_their_losses(tmp_path, shape):
         assert len(list(tmp_path.iterdir())) == 2 + i
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("worth", [0.0, 1e9])
 def test_effects_skipped_where_no_lane_takes_them_are_those_of_all_at_once(monkeypatch, worth):
     monkeypatch.setattr(effects, "_WORTH_A_BRANCH", worth)

@@ -73,7 +73,7 @@ def test_a_model_without_invariants(shape):
     fuzz.compare(model, point, shape, True, 6, 100)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("num_runs", [1, 15, 16, 17, 31, 32, 33, 64, 65, 100])
 @pytest.mark.parametrize("shape", [OF_16_BITS, QUEUED])
 def test_every_run_has_its_row_however_many_there_are(monkeypatch, shape, num_runs):
@@ -93,7 +93,7 @@ def test_every_run_has_its_row_however_many_there_are(monkeypatch, shape, num_ru
     assert (scratch[-beside:] == -1).all()
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("name", "watched", "exposed"), [("compaction", (0, 2), ()), ("bookkeeper", (6,), (6,))])
 @pytest.mark.parametrize("shape", [OF_16_BITS, QUEUED])
 def test_rows_tell_when_invariants_broke_and_for_how_long(name, watched, exposed, shape):
@@ -106,9 +106,8 @@ def test_rows_tell_when_invariants_broke_and_for_how_long(name, watched, exposed
     assert list(found.kernel.columns) == list(columns_of(model, watched, exposed))
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("timed", [True, False])
-@pytest.mark.parametrize("name", ["compaction", "bookkeeper"])
+@pytest.mark.parametrize("name", ["compaction", pytest.param("bookkeeper", marks=pytest.mark.exhaustive)])
 def test_numpy_adds_up_rows_as_compiled_code_does(monkeypatch, name, timed):
     model, point = losing() if name == "compaction" else (registry.load(name), bench.random_runs(name).points[0].point)
     found, job = Switch(model, pack(model, [point]), 0), Job(0, 3, RUNS)
