@@ -299,14 +299,14 @@ def test_what_is_not_known_of_a_scenario_that_loses_little_counts_as_0_and_is_to
 
 def test_a_scenario_weighs_what_a_deeper_head_knows_of_it(monkeypatch):
     given = load()
-    narrow, whole_of = depends.depends(given, 1 << 26, 1), depends.whole_of
+    narrow = depends.depends(given, 1 << 26, 1)
 
     def widened(*asked):
-        whole = whole_of(*asked)
+        found = whole.whole_year(*asked)
         wide = {
-            name: {**row, "p": 3 * row["p"], "low": 0.0, "high": 6 * row["p"]} for name, row in whole.scenarios.items()
+            name: {**row, "p": 3 * row["p"], "low": 0.0, "high": 6 * row["p"]} for name, row in found.scenarios.items()
         }
-        return whole._replace(scenarios=wide)
+        return found._replace(scenarios=wide)
 
     monkeypatch.setattr(depends, "whole_of", widened)
     found = depends.depends(given, 1 << 26, 1)
