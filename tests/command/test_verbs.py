@@ -52,7 +52,7 @@ def test_a_bar_says_how_many_states_of_a_head_are_solved(monkeypatch, told, said
     ],
 )
 def test_a_bar_is_a_line_in_a_log(monkeypatch, capsys, told, said):
-    monkeypatch.setattr("quorisk.say.waiting.SOON_S", 0.01)
+    monkeypatch.setattr("quorisk.say.waiting.SOON_S", 0.1)  # by when it knows what to tell
     with bars.estimate_bar(100) as (ended, solving):
         for each in told:
             if isinstance(each, tuple):
