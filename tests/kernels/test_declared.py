@@ -63,6 +63,10 @@ IN_PYTHON = {
         {"actions": action("crash", apply=lambda state, params, instance, lost: state._replace(up=-1))},
         "widths: up = 8: crash, instance [0-9], makes it -1",
     ),
+    "no integer": (
+        {"actions": action("crash", apply=lambda state, params, instance, lost: state._replace(up=1.5))},
+        "widths: up = 8: crash, instance [0-9], makes it 1.5",
+    ),
     "an initial state": ({"widths": State(2, 8, 8, 8, 1)}, "widths: up = 2: initial, choice 0, makes it 15"),
     "other fields": (
         {"actions": action("crash", apply=lambda state, params, instance, lost: state[:4])},
