@@ -43,7 +43,7 @@ demo: $(STAMP) ## what a Pulsar cluster loses a year: sweep ten designs and draw
 
 # A cluster mostly waits, so its tests run beside the others; lint comes first, while those compile what all need.
 # tests/conftest.py says in which order files are shared out.
-test: $(STAMP) ## run the tests, lint, and type-check: some twelve minutes on two cores
+test: $(STAMP) ## run the tests, lint, and type-check: ten minutes on two cores, and two to set up
 	@$(MAKE) --no-print-directory -j2 test-here test-cluster SHORT="--short --hypothesis-profile few"
 
 test-all: $(STAMP) ## the same with all that is exhaustive: before a release
