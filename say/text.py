@@ -149,8 +149,7 @@ def parameter_keys(frame: pd.DataFrame) -> list[str]:
 
 def varied(frame: pd.DataFrame) -> list[str]:
     """Returns the parameters that differ between rows, but for those that a scenario fixes."""
-    keys = [key for key in parameter_keys(frame) if frame[key].nunique(dropna=False) > 1]
-    keys = [key for key in keys if not _follows(frame, key)]
+    keys = [key for key in parameter_keys(frame) if frame[key].nunique(dropna=False) > 1 and not _follows(frame, key)]
     if SCENARIO not in keys:
         return keys
     by_scenario = frame.groupby(SCENARIO)

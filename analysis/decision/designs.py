@@ -271,11 +271,10 @@ class Design(NamedTuple):
         return float(f"{sum(alone) / len(own):.2g}") if own else 0.0
 
 
-def ranked_designs(rows: pd.DataFrame) -> list[Design]:
-    """Returns the designs among the rows of one invariant by rank: those proved to lose nothing, then those first whose
-    intervals reach least high. Each one that is tied with the first of a rank shares that rank.
-    """
-    keys = text.varied(rows)
+def ranked_designs(rows: pd.DataFrame, varied: list[str] | None = None) -> list[Design]:
+    """Returns the designs among the rows of one invariant by rank: those proved to lose nothing, then those whose
+    intervals reach least high; ties share a rank. `varied` are the parameters that differ, if they are known."""
+    keys = text.varied(rows) if varied is None else varied
     design_keys = choose.keys_of_design(keys)
     fault_keys = text.independent(rows, [key for key in choose.faults(keys) if key != text.SCENARIO])
     named = _named(rows, design_keys)

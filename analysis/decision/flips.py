@@ -66,17 +66,19 @@ def flip_sentences(rows: pd.DataFrame, found: Sequence[Design], target: float) -
     if math.isfinite(target) and chosen:
         what = "a target of" if text.is_yearly(rows) else "a target (run.target) of"
         said += _sides(what, target, chosen, lambda factor: verdict.chosen(list(found), factor * target, chosen))
+    varied = text.varied(rows)
     for scenario in _scenarios(rows):
 
         def by(factor: float, scenario: str = scenario) -> str:
             scale = (rows[text.SCENARIO] == scenario).map({True: factor, False: 1.0})
-            return verdict.chosen(ranked_designs(rows.assign(per_year=rows["per_year"] * scale)), target, chosen)
+            scaled = rows.assign(per_year=rows["per_year"] * scale)
+            return verdict.chosen(ranked_designs(scaled, varied), target, chosen)
 
         said += _sides(f'"{text.cause(scenario)}"', 1.0, chosen, by, " times as often")
     if _scenarios(rows) and not any(each.startswith(f'{FLIP}"') for each in said):
         often = "less" if not chosen else "more or less"
         said.append(f"Any one scenario {MOST:g} times {often} often: still {chosen or NONE}.")
-    return said + (list(_settings(rows, chosen, target)) if len(found) > 1 else [])
+    return said + (list(_settings(rows, varied, chosen, target)) if len(found) > 1 else [])
 
 
 def _met_by(found: Sequence[Design], target: float) -> str:
@@ -111,10 +113,10 @@ def _sides(what: str, value: float, chosen: str, by: Callable[[float], str], uni
             yield f"{FLIP}{what} {beyond}{unit}: {found.instead or NONE}; with {before}, still {chosen or NONE}."
 
 
-def _settings(rows: pd.DataFrame, chosen: str, target: float) -> Iterator[str]:
+def _settings(rows: pd.DataFrame, varied: list[str], chosen: str, target: float) -> Iterator[str]:
     """Sentences on the design chosen under one setting of the faults alone, where it is another one."""
-    by_design = rows.groupby(choose.keys_of_design(text.varied(rows)), dropna=False)
-    keys = [key for key in choose.faults(text.varied(rows)) if key != text.SCENARIO]
+    by_design = rows.groupby(choose.keys_of_design(varied), dropna=False)
+    keys = [key for key in choose.faults(varied) if key != text.SCENARIO]
     faults = text.independent(rows, [key for key in keys if (by_design[key].nunique(dropna=False) > 1).any()])
     if not faults:
         return
