@@ -171,9 +171,10 @@ def test_importing_quorisk_loads_nothing_heavy():
 
 
 def numbers(notebook):
-    """The text that the cells of a notebook show, images and, on a slow machine, progress aside."""
-    shown = [output for cell in notebook.cells for output in cell.get("outputs", []) if output.get("name") != "stderr"]
-    return ["".join(output.get("data", {}).get("text/plain", output.get("text", ""))) for output in shown]
+    """The results and printed text of a notebook's cells, without progress, which slow machines display."""
+    shown = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    kept = [output for output in shown if output.output_type != "display_data"]
+    return ["".join(output.get("data", {}).get("text/plain", output.get("text", ""))) for output in kept]
 
 
 @pytest.mark.exhaustive
