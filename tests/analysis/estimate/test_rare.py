@@ -38,7 +38,7 @@ def probability(given):
 
 @cache
 def truth_at(number):
-    """What `exact` says of one of RATES."""
+    """The exact answer at one of RATES."""
     return exact(experiment(**RATES[number]), MEMORY)
 
 

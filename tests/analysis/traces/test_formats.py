@@ -24,9 +24,9 @@ from tests.support import EACH_PROTOCOL, ROOT, params_of, random_walks
 DATA = ROOT / "tests" / "data"
 GALLERY = ROOT / "docs" / "gallery"
 STEPS = 700
-"""Of the random runs of one configuration at most."""
+"""Most steps of the random runs of one configuration."""
 FEW_STEPS = 200
-"""Of a protocol whose steps take long."""
+"""The same of a protocol whose steps take long."""
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -298,7 +298,7 @@ def test_verdicts_say_what_is_broken():
 
 
 def test_verdicts_on_a_raft_group():
-    """Of its beginning, with what breaks each invariant put in by hand: random runs hardly ever do."""
+    """Each invariant is broken by hand in its first state: random runs hardly ever break one."""
     params = params_of(RAFT, servers=3, values=2)
     start = RAFT.initial(params, 0)
     acked = start._replace(requested=start.requested.put(0, 1), acked=start.acked.put(0, 1))
