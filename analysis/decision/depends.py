@@ -105,7 +105,8 @@ def depends(
         if not is_replaced(experiment, point.scenario):
             alone = experiment._replace(points=(point,))
             found[str(point.scenario)] = sensitivity.sensitivity(alone, memory_bytes, progress, solving)
-    parts = {name: _known_closer(part_of(row), found.get(name)) for name, row in whole.scenarios.items()}
+    solved = {name: each for name, each in found.items() if each.confidence is None}
+    parts = {name: _known_closer(part_of(row), solved.get(name)) for name, row in whole.scenarios.items()}
     most = _LITTLE * whole.incidents.value
     little = {name for name, part in parts.items() if _year(part).incidents <= most}
     unknown = [name for name in sorted(little) if parts[name].high and None in found[name].elasticities.values()]
@@ -134,7 +135,7 @@ def _on_one_cluster(experiment: Experiment) -> Experiment:
 
 
 def _known_closer(part: YearPart, found: Sensitivity | None) -> YearPart:
-    """The part with the P(loss) of the scenario's sensitivity, if that is known more closely."""
+    """The part with the P(loss) of the scenario's own head, if that bounds it more closely."""
     return part._replace(p=found.p) if found and found.high - found.low < part.high - part.low else part
 
 

@@ -17,6 +17,7 @@ from quorisk.analysis.decision.weigh import Weigher
 from quorisk.analysis.exact.exact import exact
 from quorisk.analysis.experiment import config
 from quorisk.analysis.experiment.config import ConfigError, build_experiment
+from quorisk.analysis.rates import sensitivity
 from quorisk.command import show_sensitivity, show_year
 from quorisk.command.show import console
 from quorisk.say import numbers
@@ -313,6 +314,15 @@ def test_a_scenario_weighs_what_a_deeper_head_knows_of_it(monkeypatch):
     assert isinstance(narrow, depends.YearlyElasticities)
     assert isinstance(found, depends.YearlyElasticities)
     assert (found.elasticities, found.of_incidents) == (narrow.elasticities, narrow.of_incidents)
+
+    def counted(*asked):
+        return solved(*asked)._replace(confidence=0.95)
+
+    solved = sensitivity.sensitivity
+    monkeypatch.setattr(sensitivity, "sensitivity", counted)
+    found = depends.depends(given, 1 << 26, 1)
+    assert isinstance(found, depends.YearlyElasticities)
+    assert found.of_incidents != narrow.of_incidents  # other runs than the year's own tell no more of it
 
 
 def _moved(key: str, value: float, direction: int) -> float:
