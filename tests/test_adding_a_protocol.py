@@ -195,6 +195,10 @@ def install(folder: Path, name: str, files: Mapping[str, str]) -> Path:
         ),
         ("max_sends=1", "max_sends = 1: write, instance 0, sends 0b"),
         ("outcome=lambda state, params: 3", "outcome: 3 of "),
+        (
+            'invariants=(Invariant("AckedRecordSurvives", acked_record_survives, data_loss=False),)',
+            "invariants: none has data_loss=True",
+        ),
     ],
 )
 def test_what_a_package_declares_wrongly_is_refused_before_anything_runs(quorisk, found, tmp_path, changed, said):
