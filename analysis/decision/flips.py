@@ -70,9 +70,8 @@ def flip_sentences(rows: pd.DataFrame, found: Sequence[Design], target: float) -
     for scenario in _scenarios(rows):
 
         def by(factor: float, scenario: str = scenario) -> str:
-            scale = (rows[text.SCENARIO] == scenario).map({True: factor, False: 1.0})
-            scaled = rows.assign(per_year=rows["per_year"] * scale)
-            return verdict.chosen(ranked_designs(scaled, varied), target, chosen)
+            often = rows["per_year"].mask(rows[text.SCENARIO] == scenario, rows["per_year"] * factor)
+            return verdict.chosen(ranked_designs(rows.assign(per_year=often), varied), target, chosen)
 
         said += _sides(f'"{text.cause(scenario)}"', 1.0, chosen, by, " times as often")
     if _scenarios(rows) and not any(each.startswith(f'{FLIP}"') for each in said):
