@@ -12,6 +12,7 @@ from quorisk.kernels.model import HORIZON, OUTCOMES
 from quorisk.kernels.protocols.bookkeeper import MODEL as BOOKKEEPER
 from quorisk.kernels.protocols.compaction import MODEL as COMPACTION
 from quorisk.kernels.protocols.kraft import MODEL as KRAFT
+from quorisk.kernels.protocols.raft import MODEL as RAFT
 from tests.kernels.engines import fuzz
 from tests.support import point_of
 
@@ -41,6 +42,7 @@ POINTS = {
     ),
     "six messages": (BOOKKEEPER, point_of(BOOKKEEPER, 0.5, bookies=6, write_quorum=6, ack_quorum=2, clients=2)),
     "the 32nd instance of a word": (KRAFT, point_of(KRAFT, brokers=5, max_reassignments=1, max_steps=40)),
+    "rows and pairs": (RAFT, point_of(RAFT, servers=3, max_restarts=1, max_steps=60)),
 }
 
 BY_JAX_HERE = "refused in compaction"
@@ -48,7 +50,9 @@ BY_JAX_HERE = "refused in compaction"
 
 
 @pytest.mark.sampled(4)
-@pytest.mark.parametrize("name", list(POINTS))
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.short] * (model is RAFT)) for name, (model, _) in POINTS.items()]
+)
 def test_numba_jax_and_the_rerun_make_the_same_runs(name):
     model, point = POINTS[name]
     packed = points.pack(model, [point])
