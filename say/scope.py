@@ -1,6 +1,6 @@
 """The subject of numbers, and the limits of their model: words that stand beside them in a report."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 
 class ScenarioWords(NamedTuple):
@@ -27,7 +27,3 @@ class Scope(NamedTuple):
     """Name and description of the profile that physical figures come from; empty without one."""
     settings: tuple[tuple[str, str, str], ...] = ()
     """Settings of a real cluster: names, key of the experiment file, and a remark on each."""
-
-    def as_json(self) -> dict[str, Any]:
-        """Returns the scope as `json.dumps` takes it."""
-        return self._asdict() | {"scenarios": [each._asdict() for each in self.scenarios]}

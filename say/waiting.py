@@ -8,26 +8,32 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import Console  # loaded where it is used, since it takes its time
 
+Tell = Callable[..., None]
+"""Callback for a line of progress, and for a function, if any, that returns the time left as of when it is shown."""
 SOON_S, EVERY_S = 3.0, 10.0
 """Seconds until the first line of progress in a log, and between lines."""
 
 
+class _Line:
+    """The last line of progress."""
+
+    def __init__(self) -> None:
+        self.tell("")
+
+    def tell(self, text: str, left: Callable[[], str] = str) -> None:
+        self._text, self._left = text, left
+
+    def __rich__(self) -> str:
+        return self._text + self._left()
+
+
 @contextmanager
-def told_on(console: "Console") -> Iterator[Callable[[str], None]]:
+def told_on(console: "Console") -> Iterator[Tell]:
     """Yields a function to call with a line of progress: shown at once on a terminal, and gone at the end; else, the
     last line as `now_and_then` prints it."""
-    if console.is_terminal:
-        with console.status("") as line:
-            yield line.update
-        return
-    last = ""
-
-    def tell(text: str) -> None:
-        nonlocal last
-        last = text
-
-    with now_and_then(console, lambda: last):
-        yield tell
+    line = _Line()
+    with console.status(line) if console.is_terminal else now_and_then(console, line.__rich__):
+        yield line.tell
 
 
 @contextmanager

@@ -4,7 +4,6 @@ import hashlib
 import json
 import logging
 import time
-from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from quorisk.kernels.cores import num_cores
 from quorisk.kernels.protocols.registry import foreign_roots
 from quorisk.say import choose, text
 from quorisk.say.numbers import counted
+from quorisk.say.waiting import Tell
 from quorisk.sparkjobs import files, folder
 
 MEMORY = 64 << 20
@@ -30,7 +30,7 @@ _SOURCES = "quorisk.kernels", "quorisk.analysis", "quorisk.plots"
 
 
 def break_even_sentences(
-    frame: pd.DataFrame, experiment: Experiment, out: Path, within_s: float, tell: Callable[[str], None] | None
+    frame: pd.DataFrame, experiment: Experiment, out: Path, within_s: float, tell: Tell | None
 ) -> list[str]:
     """Returns sentences on the rates and the like that change a sweep's choice; none without designs to choose from.
 

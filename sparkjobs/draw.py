@@ -31,6 +31,7 @@ from quorisk.plots.report import RANKING, Picture, Provenance, report
 from quorisk.plots.style import KINDS, save
 from quorisk.plots.tornado import tornado_figure
 from quorisk.say import choose, text
+from quorisk.say.waiting import Tell
 from quorisk.sparkjobs import break_even, files, folder
 from quorisk.sparkjobs.counterexample import counterexample
 
@@ -52,7 +53,7 @@ def draw_report(
     out: Path,
     command: str | None = None,
     within_s: float = 0.0,
-    tell: Callable[[str], None] | None = None,
+    tell: Tell | None = None,
 ) -> Drawn:
     """Writes figures and the report of a merged table to `out`; returns what they show.
 

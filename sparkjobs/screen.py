@@ -1,8 +1,5 @@
 """The screen of a sweep: its progress and its results."""
 
-import math
-import time
-from collections.abc import Callable
 from contextlib import ExitStack
 from itertools import accumulate
 from typing import TYPE_CHECKING, Self
@@ -12,9 +9,9 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from quorisk.analysis.decision.pace import rounded
+from quorisk.analysis.decision.pace import Pace
 from quorisk.analysis.experiment.config import Experiment
-from quorisk.say.waiting import told_on
+from quorisk.say.waiting import Tell, told_on
 from quorisk.sparkjobs.folder import PLAN, REPORT, RESULTS
 
 if TYPE_CHECKING:
@@ -37,36 +34,38 @@ class Bar:
 
     def __init__(self, console: Console, num_points: int) -> None:
         self._lines = ExitStack()
-        self._tell: Callable[[str], None] = lambda text: None
-        self._console, self._start = console, time.monotonic()
+        self._tell: Tell = lambda text, left=str: None
+        self._console, self._pace = console, Pace(0.0)
         self._progress = Progress(
             *_COLUMNS, console=console, disable=not console.is_terminal, transient=True, speed_estimate_period=120
         )
         self._task = self._progress.add_task("", total=0.0, num_points=num_points, points=0, runs=0, losses=0)
 
     def __enter__(self) -> Self:
-        self._progress.start()
+        self._lines.enter_context(self._progress)
         if not self._console.is_terminal:
             self._tell = self._lines.enter_context(told_on(self._console))
         return self
 
     def __exit__(self, *ended: object) -> None:
         self._lines.close()
-        self._progress.stop()
 
     def expect(self, left_s: float) -> None:
         """Sets the work that is left, in seconds on one core."""
+        self._pace.left = left_s
         self._progress.update(self._task, total=self._progress.tasks[0].completed + left_s)
 
     def advance(self, done_s: float, runs: int, losses: int, points: int) -> None:
         """Adds the expected seconds, runs and losing runs since the last call; `points` have ended in all."""
         fields = self._progress.tasks[0].fields
+        if done_s and not fields["runs"]:  # before these, code was compiled
+            self._pace = Pace(self._pace.left - done_s)
+        elif done_s:
+            self._pace.took(part=done_s)
         runs, losses = fields["runs"] + runs, fields["losses"] + losses
         self._progress.update(self._task, advance=done_s, runs=runs, losses=losses, points=points)
-        done, total = self._progress.tasks[0].completed, self._progress.tasks[0].total or 0.0
-        left_s = (time.monotonic() - self._start) * max(total - done, 0.0) / done if done else math.inf
-        left = f"; about {rounded(left_s)} left" if left_s < math.inf else ""
-        self._tell(f"{points:,} of {fields['num_points']:,} points, {runs:,} runs, {losses:,} losses{left}")
+        line = f"{points:,} of {fields['num_points']:,} points, {runs:,} runs, {losses:,} losses"
+        self._tell(line, self._pace.told)
 
 
 def plan_summary(table: pa.Table, experiment: Experiment) -> Table:

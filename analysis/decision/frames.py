@@ -51,20 +51,9 @@ class SweepTables(NamedTuple):
 
 
 def load_sweep(path: str | Path, confidence: float | None = None) -> SweepTables:
-    """Loads the results in a sweep's folder, or in a table alone, judged as the experiment file beside the table says.
-
-    Args:
-        path: the folder, or the table.
-        confidence: confidence of each interval on its own, whatever the file says; if None, as the file says, or 95%
-            without one.
-
-    Returns:
-        The results as frames.
-
-    Raises:
-        ResultError: if there are no results that can be read.
-        ConfigError: if the experiment file cannot be used, or is that of other points.
-    """
+    """Loads the results in a sweep's folder, or in a table alone, judged as the experiment file beside the table says,
+    but with this `confidence` of each interval, if any. Raises ResultError if there are no results that can be read,
+    and ConfigError if the file cannot be used."""
     path = Path(path)
     table_path = path / RESULTS if path.is_dir() else path
     if not table_path.is_file():

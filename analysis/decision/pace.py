@@ -10,15 +10,15 @@ _SOON_S = 1.0
 class Pace:
     """Pieces of work, and the time that they have taken so far."""
 
-    def __init__(self, left: int, halvings: int = 0) -> None:
+    def __init__(self, left: float, halvings: int = 0) -> None:
         """`left` is the number of pieces; a flip that is found adds `halvings`, which narrow it down."""
-        self.left, self._done, self._start = left, 0, time.monotonic()
-        self._halvings, self._narrowing = halvings, 0
+        self.left, self._done, self._halvings, self._narrowing = left, 0.0, halvings, 0
+        self._start = self._last = time.monotonic()
 
-    def took(self, is_flip: bool = False) -> None:
-        """Counts one more finished piece, which in a search may be the first to show a flip."""
-        self._done += 1
-        self.left = max(self.left - 1, 0)
+    def took(self, is_flip: bool = False, part: float = 1.0) -> None:
+        """Counts one more finished piece, or a `part`; in a search it may be the first to show a flip."""
+        self._done, self._last = self._done + part, time.monotonic()
+        self.left = max(self.left - part, 0.0)
         if self._narrowing:
             self._narrowing -= 1
         elif is_flip:
@@ -26,10 +26,11 @@ class Pace:
             self.left += self._halvings
 
     def told(self, at_most_s: float = math.inf) -> str:
-        """Returns the remaining time in words; empty if it is unknown."""
-        elapsed_s = time.monotonic() - self._start
-        if self._done and elapsed_s > _SOON_S:
-            return f"; about {rounded(min(elapsed_s / self._done * self.left, at_most_s))} left"
+        """Returns the remaining time in words; empty if it is unknown, as when a piece takes longer than expected."""
+        took_s = self._last - self._start
+        left_s = took_s * self.left / self._done - (time.monotonic() - self._last) if self._done else 0.0
+        if took_s > _SOON_S and left_s > 0.0:
+            return f"; about {rounded(min(left_s, at_most_s))} left"
         return f"; at most {rounded(at_most_s)} left" if math.isfinite(at_most_s) else ""
 
 

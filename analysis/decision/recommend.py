@@ -26,6 +26,7 @@ from quorisk.analysis.experiment.placed import Placed
 from quorisk.analysis.experiment.scenarios import ScenarioEvent
 from quorisk.analysis.rates.reweighted import losses_by_rates as by_rates
 from quorisk.kernels.progress import Progress
+from quorisk.say.plain import plain_data
 from quorisk.say.scope import Scope
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ def advise(
 
     def tell(number: int) -> None:
         pace.took()
-        weigher.tell(f"draws from what is known of the rates: design {number:,} of {num:,}{pace.told()}")
+        weigher.tell(f"draws from what is known of the rates: design {number:,} of {num:,}", pace.told)
 
     with ThreadPoolExecutor(1) as beside:  # the search leaves a core idle
         doubts = beside.submit(doubted, experiment, rows, found, target, tell)
@@ -174,7 +175,7 @@ def as_json(advice: Advice) -> dict[str, Any]:
         ],
         "scaled": [lever.key for lever in advice.search.tried],
         "switched_off": [lever.key for lever in advice.search.off],
-        "scope": advice.scope.as_json(),
+        "scope": plain_data(advice.scope),
     }
 
 

@@ -35,6 +35,7 @@ from quorisk.kernels.engines import registry
 from quorisk.kernels.engines.job import Job
 from quorisk.kernels.engines.points import RateError, key, pack
 from quorisk.kernels.errors import ConfigError
+from quorisk.say.waiting import Tell
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,7 +62,7 @@ class Weigher:
         self,
         memory_bytes: int,
         threads: int,
-        tell: Callable[[str], None] | None = None,
+        tell: Tell | None = None,
         may_run: bool = True,
         known: Callable[[str], None] | None = None,
     ) -> None:
@@ -94,6 +95,11 @@ class Weigher:
     def say(self, what: str, pace: Pace) -> None:
         """Sets the purpose for which configurations are weighed from here on, and the pace that times them."""
         self._what, self._pace = what, pace
+        if what:
+            self.tell(what.removesuffix(": "), self._left)
+
+    def _left(self) -> str:
+        return self._pace.told(self.deadline - time.monotonic())
 
     def frame(self, experiment: Experiment) -> "pd.DataFrame":
         """Returns a frame as that of a sweep (`tidy.load`), of any data loss alone: a row for each configuration.
@@ -174,12 +180,12 @@ class Weigher:
             pace.took()
             if early:
                 early.placed(design, answer.losses.p_any)
-            self.tell(f"cluster of design {min(number + 1, num):,} of {num:,}{pace.told()}")
+            self.tell(f"cluster of design {min(number + 1, num):,} of {num:,}", pace.told)
 
-    def tell(self, line: str) -> None:
-        """Reports the present step, if there is a callback for it."""
+    def tell(self, line: str, left: Callable[[], str] = str) -> None:
+        """Reports the present step, if there is a callback for it, as `Tell`."""
         if self._tell:
-            self._tell(line)
+            self._tell(line, left)
 
     def renewed(
         self, rows: "pd.DataFrame", experiment: Experiment, other: Experiment, point_ids: Collection[str]
@@ -227,8 +233,7 @@ class Weigher:
         by_few: bool = False,
     ) -> dict[str, Any]:
         """A configuration's numbers; an interval that is as narrow as `enough` will do, also one `by_few` runs."""
-        left = self._pace.told(self.deadline - time.monotonic())
-        self.tell(f"{self._what}configuration {number:,} of {num_points:,}{left}")
+        self.tell(f"{self._what}configuration {number:,} of {num_points:,}", self._left)
         alone = _alone(experiment, point)
         if not enough and (known := self._exactly(alone)):
             return known

@@ -122,37 +122,32 @@ class Experiment(NamedTuple):
 
 
 def load(path: Path, overrides: Sequence[str] = (), one: bool = False) -> Experiment:
-    """Reads an experiment from a TOML file.
-
-    Args:
-        path: the file.
-        overrides: changed values, such as "run.runs=1000".
-        one: whether a grid of several designs is refused, before any is built.
-
-    Returns:
-        The experiment, with the points of its grid.
-
-    Raises:
-        ConfigError: in one line that names the file, the key, the value and what is allowed.
-    """
+    """Reads an experiment from a TOML file, under overrides such as "run.runs=1000"; with `one`, a grid of several
+    designs is refused before any is built. Raises ConfigError."""
+    source = text_of(path).replace("\r\n", "\n").replace("\r", "\n")
     try:
-        with path.open("rb") as file:
-            content = file.read(MOST_BYTES + 1)
-        if len(content) > MOST_BYTES:  # such as /dev/zero, which never ends
-            raise ConfigError(f"an experiment file has at most {MOST_BYTES:,} bytes")
-        source = content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
         document = tomllib.loads(source, parse_float=as_float)
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from None
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: not UTF-8 text (byte {error.start})") from None
     except (ValueError, RecursionError) as error:  # TOMLDecodeError, and numbers or nesting beyond Python's limits
         said = str(error)  # which may have a key of any length
         short = said if len(said) < 300 else f"{said[:100]}...{said[-60:]}"
         raise ConfigError(f"{path}: not valid TOML: {short}{hint(source, said)}") from None
     return build_experiment(document, str(path), overrides, one)._replace(source=source)
+
+
+def text_of(path: Path) -> str:
+    """Returns the text of an experiment file. Raises ConfigError."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(MOST_BYTES + 1)
+        if len(content) > MOST_BYTES:  # such as /dev/zero, which never ends
+            raise ConfigError(f"{path}: an experiment file has at most {MOST_BYTES:,} bytes")
+        return content.decode("utf-8-sig")
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not UTF-8 text (byte {error.start})") from None
 
 
 def build_experiment(

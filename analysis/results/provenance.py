@@ -28,13 +28,7 @@ def experiment_text(folder: Path) -> str:
     path = folder / EXPERIMENT
     if path.exists() and not path.is_file():
         raise ConfigError(f"{path}: not a file")
-    try:
-        with path.open("rb") as file:
-            return file.read(config.MOST_BYTES + 1).decode("utf-8")
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: not UTF-8 text (byte {error.start})") from None
+    return config.text_of(path)
 
 
 def overrides(text: str) -> list[str]:

@@ -13,7 +13,7 @@ from quorisk.analysis.decision.pace import rounded
 from quorisk.command.show import console
 from quorisk.kernels.progress import Progress
 from quorisk.say import numbers
-from quorisk.say.waiting import SOON_S, now_and_then, told_on
+from quorisk.say.waiting import SOON_S, Tell, now_and_then, told_on
 
 if TYPE_CHECKING:
     from quorisk.analysis.estimate import rare  # takes long to load
@@ -72,13 +72,13 @@ def _line(bar: Bar) -> str:
     return ""
 
 
-def status() -> AbstractContextManager[Callable[[str], None]]:
+def status() -> AbstractContextManager[Tell]:
     """Shows a line for work of unknown length: yields a function to call with its text."""
     return told_on(console(stderr=True))
 
 
 @contextmanager
-def status_with_designs() -> Iterator[tuple[Callable[[str], None], Callable[[str], None]]]:
+def status_with_designs() -> Iterator[tuple[Tell, Callable[[str], None]]]:
     """Shows progress as `waiting.told_on` stderr, with lines that stay: also yields a function to call with a line on
     each design that is known. These lines appear after SOON_S seconds, or when Ctrl-C interrupts the work."""
     err, due, held = console(stderr=True), time.monotonic() + SOON_S, list[str]()

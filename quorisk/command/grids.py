@@ -11,7 +11,6 @@ import typer
 from quorisk.command.app import Conf, File, Json, Master, Overrides, Strict, app, parsed, repeated, reply
 from quorisk.kernels.errors import ConfigError
 from quorisk.say.numbers import counted
-from quorisk.say.waiting import told_on
 
 if TYPE_CHECKING:
     from quorisk.sparkjobs.sweep import SweepSummary
@@ -48,7 +47,7 @@ def run_verb(
 
     start = time.perf_counter()
     if dry_run:
-        with told_on(show.console(stderr=True)) as tell:
+        with bars.status() as tell:
             expected, table = sweep.dry_run(experiment, out, resume, tell)
         show.console(stderr=True).print(table)
         plan = {"out": str(out), "points": len(experiment.points), **expected._asdict()}

@@ -350,12 +350,15 @@ def test_results_that_another_process_left_just_before_are_not_overwritten(tmp_p
 
 def test_what_takes_minutes_says_now_and_then_in_a_log_how_far_it_is(capsys, monkeypatch):
     said: list[str] = []
-    monkeypatch.setattr("quorisk.say.waiting.SOON_S", 0.01)
+    for name in ("SOON_S", "EVERY_S"):
+        monkeypatch.setattr(f"quorisk.say.waiting.{name}", 0.01)
     with told_on(show.console(stderr=True)) as tell:
-        tell("timed a few runs of 4,096 of 100,000 points")
-        while not said:
-            said = capsys.readouterr().err.splitlines()[:1]
-    assert said == ["timed a few runs of 4,096 of 100,000 points"]
+        left = iter(["; about 15 s left", "; about 5 s left"])
+        tell("timed a few runs of 4,096 of 100,000 points", lambda: next(left, ""))
+        while len(said) < 3:
+            said += capsys.readouterr().err.splitlines()
+    timed = "timed a few runs of 4,096 of 100,000 points"
+    assert said[:3] == [f"{timed}; about 15 s left", f"{timed}; about 5 s left", timed]
     monkeypatch.undo()
     capsys.readouterr()
     with told_on(show.console(stderr=True)) as tell:

@@ -40,7 +40,7 @@ def first_page(tmp_path, no_figures):
             for each, sums in zip(experiment.points, found, strict=True)
         ]
         table = pa.Table.from_pylist([row | {"stopped": ["runs"]} for row in rows], schema=schema.SCHEMA)
-        draw_report(table, [experiment], "", tmp_path, None, within_s, list[str]().append)
+        draw_report(table, [experiment], "", tmp_path, None, within_s)
         [page] = re.findall('<ul id="flips">(.*?)</ul>', (tmp_path / "report.html").read_text(), re.DOTALL)
         return [html.unescape(each) for each in re.findall("<li>(.*?)</li>", page)]
 

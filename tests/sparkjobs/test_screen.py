@@ -1,6 +1,7 @@
 """What a sweep shows on screen: data loss always, what else breaks while there is room for it, and how far it is."""
 
 import io
+import time
 
 from rich.console import Console
 
@@ -50,3 +51,15 @@ def test_the_bar_counts_on_a_terminal_and_only_there():
             bar.advance(10.0, 5, 2, 1)
     assert "1 of 2 points 15 runs 3 losses" in shown.getvalue()
     assert piped.getvalue() == ""
+
+
+def test_the_time_left_of_a_sweep_is_that_from_its_first_results_on(monkeypatch):
+    """What was compiled before says nothing of it."""
+    now, said = [0.0], list[str]()
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    bar = screen.Bar(Console(file=io.StringIO()), 2)
+    bar._tell = lambda text, left=str: said.append(left())
+    bar.expect(40.0)
+    for now[0], done_s in ((60.0, 10.0), (65.0, 10.0), (70.0, 0.0), (75.0, 10.0), (76.0, 10.0)):
+        bar.advance(done_s, int(done_s), 0, 0)
+    assert said == ["", "; about 10 s left", "; about 5 s left", "; about 10 s left", ""]

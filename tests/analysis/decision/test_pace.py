@@ -31,12 +31,20 @@ def test_the_time_left_is_that_of_the_pieces_left(clock):
     pace.took()
     assert pace.told() == ""  # too soon to say
     clock(6.0)
-    assert pace.told() == "; about 60 s left"
+    pace.took()
+    assert pace.told() == "; about 30 s left"
     assert pace.told(12.0) == "; about 15 s left"
-    clock(30.0)
-    assert pace.told() == "; about 5 min left"
-    clock(3600.0)
-    assert pace.told() == "; about 10.0 h left"
+    clock(16.0)
+    assert pace.told() == "; about 20 s left"  # as of now
+    clock(34.0)
+    assert pace.told() == ""  # this piece is slower than those before
+    assert pace.told(12.0) == "; at most 15 s left"
+    clock(60.0)
+    pace.took()
+    assert pace.told() == "; about 3 min left"
+    clock(14400.0)
+    pace.took(part=4.0)
+    assert pace.told() == "; about 2.3 h left"
 
 
 def test_a_flip_takes_as_many_tries_more_as_narrowing_it_down_does(clock):
@@ -56,7 +64,7 @@ def test_a_search_says_what_it_tries_and_runs_are_not_narrowed_down_further_than
     lever = next(each for each in levers(experiment) if each.key == "rates.bookie_is_lost")
     apart = []
     for memory in (1 << 10, 1 << 26):
-        weigher = Weigher(memory, 1, said.append)
+        weigher = Weigher(memory, 1, lambda line, left=str: said.append(line + left()))
         [(_, found)] = find_break_even(experiment, weigher.frame(experiment), weigher, [lever]).found
         apart.append(found.beyond / found.before)
     assert 1.05 < apart[0] <= 1.21

@@ -6,6 +6,7 @@ from quorisk.analysis.decision.scope import scope_of
 from quorisk.analysis.experiment.config import load
 from quorisk.kernels.errors import ConfigError
 from quorisk.say import numbers
+from quorisk.say.plain import plain_data
 from tests.analysis.experiment.files import BOOKKEEPER
 from tests.support import ROOT
 
@@ -18,7 +19,7 @@ def test_the_scope_is_the_model_s_limits_the_file_s_scenarios_and_the_latency_s_
     assert all(said.endswith(".") for each in scope.scenarios for said in each.simplifications)
     assert scope.profile.startswith("bookkeeper_ssd: ")
     assert ("ack quorum Qa (managedLedgerDefaultAckQuorum)", "model.ack_quorum", "") in scope.settings
-    assert scope.as_json()["scenarios"][1]["per_year"] == 2000.0
+    assert plain_data(scope)["scenarios"][1]["per_year"] == 2000.0
 
 
 @pytest.mark.parametrize(
