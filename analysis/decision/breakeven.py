@@ -8,6 +8,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
 from quorisk.analysis.decision import verdict
@@ -94,26 +95,26 @@ def find_break_even(
     off = [lever for lever in off if lever.own_key not in on]  # else some scenario has a figure of its own that counts
     weigher.deadline = time.monotonic() + within_s
     weighed = can_be_chosen(ranked_designs(rows))
-    pace = Pace(1)
+    pace, trying = Pace(1), iter(["before break-even points: "])
     chosen: str | None = None
     found: list[tuple[Lever, Flip]] = []
     done: list[Lever] = []
 
     def choose(there: Experiment) -> str:
         now = chosen or ""  # which stands as long as losses do not tell it from the first
+        weigher.say(next(trying), pace)
         picked = verdict.chosen(ranked_designs(weigher.renewed(rows, experiment, there, weighed)), target, now)
         if there.points is not experiment.points:  # else only scenarios happen more often, which takes no time
             pace.took(picked != now)
         return picked
 
     with suppress(OutOfTime):
-        weigher.say("before break-even points: ", pace)
         chosen = choose(experiment)
         narrow = _NARROW_BY_RUNS if weigher.num_estimated else NARROW
         pace = Pace(0, math.ceil(math.log2(math.log(MOST) / math.log(narrow))))
         for number, lever in enumerate(tried, 1):
             pace.left = 2 * sum(each.own_key != PER_YEAR for each in tried[number - 1 :])  # the others take no time
-            weigher.say(f"break-even of {lever.key} ({number} of {len(tried)}): ", pace)
+            trying = map(f"break-even of {lever.key} ({number} of {len(tried)}), try {{}}: ".format, count(1))
             with suppress(RateError):
                 apart = NARROW if lever.own_key == PER_YEAR else narrow
                 found += [(lever, each) for each in break_even(experiment, lever, choose, chosen, apart)]

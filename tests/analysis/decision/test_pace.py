@@ -62,7 +62,7 @@ def test_a_search_says_what_it_tries_and_runs_are_not_narrowed_down_further_than
     said: list[str] = []
     monkeypatch.setattr("quorisk.analysis.decision.pace._SOON_S", 0.0)
     lever = next(each for each in levers(experiment) if each.key == "rates.bookie_is_lost")
-    apart = []
+    apart, of_key = [], "break-even of rates.bookie_is_lost (1 of 1), try "
     for memory in (1 << 10, 1 << 26):
         weigher = Weigher(memory, 1, lambda line, left=str: said.append(line + left()))
         [(_, found)] = find_break_even(experiment, weigher.frame(experiment), weigher, [lever]).found
@@ -70,4 +70,7 @@ def test_a_search_says_what_it_tries_and_runs_are_not_narrowed_down_further_than
     assert 1.05 < apart[0] <= 1.21
     assert 1 < apart[1] <= 1.06
     assert said[1].startswith("configuration 2 of 2; about ")
-    assert any(each.startswith("break-even of rates.bookie_is_lost (1 of 1): configuration 2 of 2; ") for each in said)
+    tries = [each.removeprefix(of_key) for each in said if each.startswith(of_key)]
+    assert [each.partition(";")[0] for each in tries[:4]] == [
+        *("1", "1: configuration 1 of 2", "1: configuration 2 of 2", "2")
+    ]
