@@ -166,6 +166,7 @@ def _part(
     lost, left = solved.T
     off = np.abs(np.log(values[: len(lost)] / lost)).max() if len(lost) < num else 0.0
     besides = values * (left / lost).max()
+    values, besides = np.minimum(values, 1.0), np.minimum(besides, 1.0)  # as elasticities know no end
     values[: len(lost)], besides[: len(lost)] = lost, left
     named = {mine[key].name: power for key, power in powers.items()}
     return _Part(values, besides, named, len(lost), float(np.exp(off)))
@@ -204,11 +205,12 @@ def _summed(
     of = {each.name: each.known for point in points for each in unknowns(experiment, point).values()}
     factor = max(part.error_factor for part in parts)
     low, high = np.quantile(values, LEVELS[0]), np.quantile(values + sum(part.left for part in parts), LEVELS[1])
+    most = math.inf if points[0].scenario else 1.0
     return DrawnLosses(
         values=values,
         median=float(np.median(values)),
         low=float(low) / factor,
-        high=float(high) * factor,
+        high=min(float(high) * factor, most),
         error_factor=factor,
         num_solved=min(part.num_solved for part in parts),
         powers=powers,

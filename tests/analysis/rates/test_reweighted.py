@@ -67,6 +67,18 @@ def test_each_draw_is_a_design_solved_anew():
     assert design.error_factor == pytest.approx(1.0, abs=1e-6)
 
 
+def test_no_probability_is_above_1(monkeypatch):
+    """Elasticities alone would take a large one there."""
+    monkeypatch.setattr(reweighted, "_MOST_STEPS", 0)
+    of = experiment(
+        scenarios={}, faults={"max_lost": 2}, rates={"bookie_is_lost": {"value": "0.005 / h", "error_factor": 30}}
+    )
+    [design] = known(of).designs
+    assert design.num_solved < len(design.values)
+    assert design.error_factor > 1.0
+    assert max(*design.values, design.high) == 1.0
+
+
 def test_of_two_copies_an_error_factor_of_2_makes_4():
     of = experiment(
         scenarios={}, faults={"max_lost": 2}, rates={"bookie_is_lost": {"value": "1 % / year", "error_factor": 2}}
