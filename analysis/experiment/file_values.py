@@ -333,7 +333,7 @@ def _axis(key: Key, items: list[Any], known: dict[tuple[str, Any], Known]) -> li
     """The values that a grid gives to a key; adds their distributions to `known`."""
     if not key.in_grid:
         raise ConfigError(f"grid.{key.name} = {as_toml(items)}: cannot vary; set it in [run]")
-    said = [stated(key, item) for item in items]
+    said = [stated(key._replace(name=f"value {i} of grid.{key.name}"), item) for i, item in enumerate(items, 1)]
     seen: set[Any] = set()
     for each in said:
         if each.value in seen:

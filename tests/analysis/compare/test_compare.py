@@ -319,7 +319,7 @@ def test_a_ratio_with_a_proved_zero_says_which_of_the_two_it_is():
             ["--vary", "keys=1,2,3", "--set", 'grid.where=["keys <= 2"]'],
             "--vary keys=1,2,3: grid.where leaves out 1 of its 3 values",
         ),
-        (["--vary", "keys=1,7"], "FILE: model.keys = 7: an integer from 1 to 6"),
+        (["--vary", "keys=1,7"], "FILE: value 2 of grid.model.keys = 7: an integer from 1 to 6"),
         (["--vary", "keyz=1,2"], "FILE: grid.keyz = [1, 2]: there is no key keyz"),
         (["--vary", "seed=1,2"], "FILE: grid.run.seed = [1, 2]: cannot vary"),
         (["--vary", "keys=1,2", "--set", "grid.values=[1, 2]"], "FILE: grid.model.values: varies too"),

@@ -101,7 +101,7 @@ ERRORS = [
     ("[grid]\nack_quorum = 2", [], "grid.ack_quorum = 2: a list, such as [2]"),
     ("[grid]\nack_quorum = []", [], "grid.ack_quorum = []: a list, such as [2, 3]"),
     ("[grid]\nack_quorum = [1, 2, 1]", [], "grid.model.ack_quorum = [1, 2, 1]: 1 is listed twice"),
-    ("[grid]\nack_quorum = [1, 9]", [], "model.ack_quorum = 9: an integer from 1 to 6"),
+    ("[grid]\nack_quorum = [1, 9]", [], "value 2 of grid.model.ack_quorum = 9: an integer from 1 to 6"),
     ("[grid]\nseed = [1, 2]", [], "grid.run.seed = [1, 2]: cannot vary; set it in [run]"),
     (
         "[grid]\nack_quorum = [1]\nmodel.ack_quorum = [2]",
