@@ -48,20 +48,9 @@ def explore(
     progress: Callable[[int, int], None] | None = None,
     max_depth: int | None = None,
 ) -> tuple[Search, float]:
-    """Searches all states of the one point of an experiment.
-
-    Args:
-        experiment: the experiment.
-        memory_bytes: memory for the states.
-        progress: called with the number of states and the depth reached.
-        max_depth: depth beyond which states are left out; initial states have depth 1.
-
-    Returns:
-        The result of the search, and the seconds it took, with compilation.
-
-    Raises:
-        ConfigError: if there are several points, or if the memory does not hold the beginning of the search.
-    """
+    """Searches all states of the one point of an experiment, up to a depth, if any; initial states have depth 1.
+    Returns the result, and the seconds it took, with compilation. `progress` is called with the number of states and
+    the depth reached. Raises ConfigError."""
     model, point = experiment.model, only_point(experiment).point
     values = dict(point.values) | dict.fromkeys(history_switches(experiment), False)
     start = time.perf_counter()

@@ -28,6 +28,7 @@ from quorisk.analysis.traces import formats, json_file
 from quorisk.analysis.traces.find import FoundTrace
 from quorisk.analysis.traces.trace import Replayed, replay_in_words
 from quorisk.command import show, show_cluster, show_compare, show_decision, show_rates, show_sensitivity, show_year
+from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.states.search import Search
 from quorisk.notebook import about, frame_of, html, without_bounds
 from quorisk.say.plain import plain_data
@@ -37,7 +38,17 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-class Estimated(Estimate):
+class _Plain:
+    """An answer whose fields are those of its JSON."""
+
+    __slots__ = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """Returns what the verb prints with `--json`."""
+        return dict(plain_data(self))
+
+
+class Estimated(_Plain, Estimate):
     """An estimate; see `Estimate` for its fields, such as `result.data_loss.high`."""
 
     __slots__ = ()
@@ -50,15 +61,11 @@ class Estimated(Estimate):
         found = frame_of(rows).assign(runs=self.runs, confidence=self.confidence, method=self.method)
         return without_bounds(found).assign(**self.parameters)
 
-    def as_json(self) -> dict[str, Any]:
-        """Returns what `quorisk estimate --json` prints."""
-        return dict(plain_data(self))
-
     def _repr_html_(self) -> str:
         return html(lambda console: show.print_estimate(self, console))
 
 
-class Solved(ExactResult):
+class Solved(_Plain, ExactResult):
     """Exact probabilities; see `ExactResult` for its fields, such as `result.data_loss.p`."""
 
     __slots__ = ()
@@ -69,10 +76,6 @@ class Solved(ExactResult):
         found = {DATA_LOSS: self.data_loss, **self.invariants}
         rows = [{"invariant": name, **certain._asdict()} for name, certain in found.items()]
         return frame_of(rows).assign(**self.parameters)
-
-    def as_json(self) -> dict[str, Any]:
-        """Returns what `quorisk exact --json` prints."""
-        return dict(plain_data(self))
 
     def _repr_html_(self) -> str:
         return html(lambda console: show.print_exact(self, console))
@@ -225,7 +228,7 @@ class Incidents(NamedTuple):
         return html(lambda console: show_cluster.print_clusters(self.designs, self.confidence, console))
 
 
-class Comparison(comparing.Result):
+class Comparison(_Plain, comparing.Result):
     """A comparison; see `Result` for its fields, such as `result.pairs[0].events["data loss"].difference`."""
 
     __slots__ = ()
@@ -234,10 +237,6 @@ class Comparison(comparing.Result):
         """Returns one row for each pair and invariant: probabilities, difference and ratio with their intervals, and
         `p_adjusted`."""
         return frame_of(comparing.rows(self))
-
-    def as_json(self) -> dict[str, Any]:
-        """Returns what `quorisk compare --json` prints."""
-        return dict(plain_data(self))
 
     def _repr_html_(self) -> str:
         return html(lambda console: show_compare.print_comparison(self, console))
@@ -253,8 +252,10 @@ class Counterexample(FoundTrace):
             form: `words`, `tlc` (numbered states), `mermaid`, `sequencediagram` or `svg`.
 
         Raises:
-            KeyError: if there is no such form.
+            ConfigError: if there is no such form.
         """
+        if form not in formats.FORMATS:
+            raise ConfigError(f" {form!r}: one of {', '.join(formats.FORMATS)}", "form")
         return formats.FORMATS[form](self.trace, self._replayed) if self.trace and self._replayed else ""
 
     def frame(self) -> "pd.DataFrame":

@@ -3,7 +3,7 @@ the fields of `--json`, a pandas frame, and a table or picture for notebooks. Ev
 and changed values (`Overrides`); `threads` is the number of cores to use, all if None. `on_spark` has the other verbs.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +32,7 @@ from quorisk.answers import (
     Yearly,
 )
 from quorisk.command import bars
-from quorisk.given import Overrides, Source, load_experiment, num_threads, toml_text
+from quorisk.given import PATH, Overrides, Source, checked, load_experiment, num_threads, toml_text
 from quorisk.kernels.cores import num_cores
 from quorisk.kernels.errors import ConfigError
 
@@ -120,9 +120,10 @@ def recommend(
     Example: `recommend("configs/pulsar.toml", {"run.runs": 131_072}).frame()`
     """
     experiment, most = load_experiment(source, overrides), exploring.parse_memory(str(memory))
+    keys = checked("break_even", break_even, list | tuple | None, "a list of keys, or None for all")
     with bars.status() as tell:
         weigher = Weigher(most, num_threads(threads), tell)
-        return Recommended(experiment, recommending.advise(experiment, weigher, break_even))
+        return Recommended(experiment, recommending.advise(experiment, weigher, keys))
 
 
 def exact(
@@ -154,7 +155,9 @@ def exact(
     """
     experiment, most = load_experiment(source, overrides), exploring.parse_memory(str(memory))
     with bars.chain_line() as progress:
-        result = solving.exact(experiment, most, by_steps, by_time, storm, progress)
+        steps = checked("by_steps", by_steps, Iterable, "a list of numbers of steps")
+        times = checked("by_time", by_time, Iterable, "a list of times")
+        result = solving.exact(experiment, most, steps, times, storm, progress)
         return Solved(*amounts.with_amount(experiment, result))
 
 
@@ -282,7 +285,12 @@ def compare(
     Example: `compare("configs/defect1.toml", {"variant.fence_recovery_reads": [True, False]})`
     """
     changed = load_experiment(source, overrides).changed
-    options = [f"{key}={','.join(map(toml_text, values))}" for key, values in (vary or {}).items()]
+    wanted = "a dictionary of lists of values by key"
+    lists = {
+        key: checked("vary", values, list | tuple, wanted)
+        for key, values in checked("vary", vary or {}, Mapping, wanted).items()
+    }
+    options = [f"{key}={','.join(map(toml_text, values))}" for key, values in lists.items()]
     plan = comparing.vary(changed, options) if options else comparing.ablation(changed)
     with bars.estimate_bar(plan.experiment.run.runs * len(plan.variants)) as (progress, solving):
         return Comparison(*comparing.compare(plan, num_threads(threads), progress, solving))
@@ -319,7 +327,7 @@ def trace(
     Example: `print(trace("configs/defect1.toml", memory="64MiB"))`
     """
     experiment, most = load_experiment(source, overrides), exploring.parse_memory(str(memory))
-    which = f"{run[0]}:{run[1]}" if run else None
-    saved = Path(replay) if replay else None
+    which = ":".join(map(str, checked("run", run, list | tuple, "a seed and an index, (SEED, INDEX)"))) if run else None
+    saved = Path(checked("replay", replay, PATH, "the path of a saved trace")) if replay else None
     with bars.status() as tell:
         return Counterexample(*find.requested_trace(experiment, invariant, which, saved, most, tell))

@@ -1,7 +1,8 @@
 """Arguments of the functions of `quorisk`: experiments and changed values, in the forms that Python has of them."""
 
+import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from quorisk.analysis.experiment.config import Experiment
 from quorisk.kernels.cores import num_cores
 from quorisk.kernels.errors import ConfigError
 
+PATH: Any = str | os.PathLike
+"""Types of a path."""
 Source = Experiment | str | Path | Mapping[str, Any]
 """An experiment: one that `load_experiment` returned, a file, or a dictionary of the tables that a file would have."""
 Overrides = Mapping[str, Any] | Sequence[str]
@@ -61,10 +64,18 @@ def num_threads(threads: int | None) -> int:
     return threads or num_cores()
 
 
+def checked(name: str, value: Any, kind: Any, allowed: str) -> Any:
+    """Returns an argument that is of one of some types. Raises ConfigError, which says what is allowed."""
+    if not isinstance(value, kind):
+        raise ConfigError(f" {value!r}: {allowed}", name)
+    return value
+
+
 def _as_settings(overrides: Overrides) -> list[str]:
     if isinstance(overrides, Mapping):
         return [f"{key}={toml_text(value)}" for key, value in overrides.items()]
-    return [overrides] if isinstance(overrides, str) else [*map(str, overrides)]
+    listed = checked("overrides", overrides, Iterable, 'values by dotted key, or texts such as "run.runs=1000"')
+    return [listed] if isinstance(listed, str) else [*map(str, listed)]
 
 
 def _plain(value: Any) -> Any:

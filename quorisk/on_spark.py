@@ -6,7 +6,7 @@ from pathlib import Path
 
 from quorisk.answers import Rates, Sweep
 from quorisk.command import bars, show
-from quorisk.given import Overrides, Source, load_experiment
+from quorisk.given import PATH, Overrides, Source, checked, load_experiment
 from quorisk.kernels.errors import ConfigError
 
 
@@ -47,12 +47,20 @@ def sweep(
         raise ConfigError(
             "a sweep's experiment has to be in a file: the results keep a copy of it, and say how to run it again"
         )
-    settings = [f"{key}={value}" for key, value in (conf or {}).items()]
-    options = sweeping.Options(master, settings, resume, budget_s)
+    settings = _settings(master, conf)
+    folder = Path(checked("out", out, PATH, "the path of a folder"))
+    within_s = checked("budget_s", budget_s, int | float, "a number of seconds")
+    options = sweeping.Options(master, settings, resume, within_s)
     console = show.console(stderr=True)
     console.quiet = not console.is_terminal
-    sweeping.sweep(experiment, Path(out), options, console)
-    return load(out)
+    sweeping.sweep(experiment, folder, options, console)
+    return load(folder)
+
+
+def _settings(master: str | None, conf: Mapping[str, str] | None) -> list[str]:
+    """Returns Spark's settings as the command has them. Raises ConfigError."""
+    checked("master", master, str | None, "the URL of a Spark master, or None for this machine")
+    return [f"{key}={value}" for key, value in checked("conf", conf or {}, Mapping, "settings by name").items()]
 
 
 def rates(
@@ -90,8 +98,8 @@ def rates(
     """
     from quorisk.sparkjobs import rates as from_data
 
-    paths = [Path(path) for path in data]
-    settings = [f"{key}={value}" for key, value in (conf or {}).items()]
+    paths = [Path(checked("data", path, PATH, "the path of a file or folder")) for path in data]
+    settings = _settings(master, conf)
     asked = from_data.Asked(paths, profile, of, nodes, since, until, racks, complete, master, settings)
     with bars.run_bar(from_data.bytes_of_data(paths), "bytes") as progress:
         return Rates(*from_data.rates_from_data(asked, progress))
@@ -114,4 +122,5 @@ def load(path: str | Path) -> Sweep:
     """
     from quorisk.analysis.decision import frames
 
-    return Sweep(Path(path), frames.load_sweep(path))
+    there = Path(checked("path", path, PATH, "the path of a folder or table"))
+    return Sweep(there, frames.load_sweep(there))

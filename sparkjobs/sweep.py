@@ -84,21 +84,11 @@ class Expected(NamedTuple):
 
 
 def sweep(experiment: Experiment, out: Path, options: Options, console: Console) -> SweepSummary:
-    """Computes on Spark the runs of an experiment that a folder lacks; leaves results, figures and a report there.
+    """Computes on Spark the runs of an experiment that a folder lacks; leaves results, figures and a report there, and
+    returns the counts of the results. Progress and results are printed on `console`.
 
-    Args:
-        experiment: the experiment.
-        out: the folder.
-        options: Spark and time.
-        console: where progress and results are printed.
-
-    Returns:
-        The counts of the results.
-
-    Raises:
-        ConfigError: before anything is written, if `out` cannot be used or there is no Java that Spark runs on; later,
-            if the runs in the folder can never be finished.
-        RunError: if they cannot go on now; results written by then are kept.
+    Raises ConfigError before anything is written, if `out` cannot be used or there is no Java that Spark runs on, and
+    later, if the runs in the folder can never be finished; RunError if they cannot go on now, with results kept.
     """
     deadline = time.monotonic() + options.budget_s
     folder.check_can_hold(out, experiment, options.resume)

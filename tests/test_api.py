@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import nbformat
@@ -121,6 +122,45 @@ def test_what_is_asked_wrongly_is_a_line(file):
     overrides: Any = [("run.runs", 1)]
     with pytest.raises(ConfigError, match=r"written as section\.key=value"):
         q.estimate(file, overrides)
+
+
+WRONG: dict[str, tuple[Callable[..., object], dict[str, Any], str]] = {
+    "overrides": (q.load_experiment, {"overrides": 5}, r"overrides 5: values by dotted key, or texts such as"),
+    "no lists to compare": (q.compare, {"vary": "x"}, "vary 'x': a dictionary of lists of values by key"),
+    "no list to compare": (q.compare, {"vary": {"model.keys": 2}}, "vary 2: a dictionary of lists of values by key"),
+    "no list of figures": (q.recommend, {"break_even": 5}, "break_even 5: a list of keys, or None for all"),
+    "a figure alone": (q.recommend, {"break_even": "rates.x"}, "break_even 'rates.x': a list of keys"),
+    "a figure": (q.recommend, {"break_even": ["x"]}, "break_even x: one of "),
+    "steps": (q.exact, {"by_steps": 5}, "by_steps 5: a list of numbers of steps"),
+    "a step": (q.exact, {"by_steps": ["x"]}, "by_steps 'x': a whole number of steps, 0 or more"),
+    "half a step": (q.exact, {"by_steps": [1.5]}, "by_steps 1.5: a whole number of steps, 0 or more"),
+    "times": (q.exact, {"by_time": 5.0}, "by_time 5.0: a list of times"),
+    "a time": (q.exact, {"by_time": ["x"]}, "by_time 'x': a time, 0 or more"),
+    "a run": (q.trace, {"run": 5}, r"run 5: a seed and an index, \(SEED, INDEX\)"),
+    "half a run": (q.trace, {"run": (1,)}, "run '1': SEED:INDEX"),
+    "a trace": (q.trace, {"replay": 5}, "replay 5: the path of a saved trace"),
+    "a folder": (q.sweep, {"out": 5}, "out 5: the path of a folder"),
+    "seconds": (q.sweep, {"out": "x", "budget_s": "x"}, "budget_s 'x': a number of seconds"),
+    "settings": (q.sweep, {"out": "x", "conf": "x"}, "conf 'x': settings by name"),
+    "a master": (q.sweep, {"out": "x", "master": 5}, "master 5: the URL of a Spark master"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_arguments_of_other_types_are_refused_in_a_line(file, name):
+    function, given, said = WRONG[name]
+    with pytest.raises(ConfigError, match=f"^{said}") as error:
+        function(file, **given)
+    assert "\n" not in str(error.value)
+
+
+def test_what_is_read_from_a_path_takes_no_other_types(file):
+    wrong: Any = 5
+    for function, said in ((q.load, "path 5: the path of a folder or table"), (q.rates, "data 5: the path of a file")):
+        with pytest.raises(ConfigError, match=f"^{said}"):
+            function(wrong)
+    with pytest.raises(ConfigError, match=r"^form 'x': one of words, "):
+        q.trace(file, memory="64MiB").text("x")
 
 
 def test_an_experiment_may_be_a_dictionary(file):

@@ -195,17 +195,7 @@ def compare(
 ) -> Result:
     """Runs all variants of a plan and compares them; those that lose data too seldom for that are estimated alone.
 
-    Args:
-        plan: the variants, the baseline first.
-        threads: cores to use; the result does not depend on them.
-        progress: called with the number of runs that ended since its last call.
-        solving: called as by `estimate.estimate`.
-
-    Returns:
-        Differences and ratios of each pair, with their intervals.
-
-    Raises:
-        ConfigError: if the experiment asks for a precision.
+    `progress` and `solving` are called as by `estimate.estimate`. Raises ConfigError if a precision is asked for.
     """
     experiment, model, run = plan.experiment, plan.experiment.model, plan.experiment.run
     runs = fixed_runs(experiment)

@@ -213,5 +213,5 @@ def picked(experiment: Experiment, keys: Sequence[str] | None) -> list[Lever]:
     every = {lever.key: lever for lever in levers(experiment)}
     for key in keys or ():
         if key not in every:
-            raise ConfigError(f" {key}: one of {', '.join(every)}", "keys")
+            raise ConfigError(f" {key}: one of {', '.join(every)}", "break_even")
     return [lever for key, lever in every.items() if keys is None or key in keys]

@@ -10,6 +10,7 @@ common.
 import math
 import time
 from collections.abc import Sequence
+from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 from quorisk.analysis.estimate.estimate import Amount, assumptions, data_loss_invariants, only_point
@@ -160,11 +161,11 @@ def parse_time(experiment: Experiment, given: str) -> float:
 def _check_bounds(steps: Sequence[int], times: Sequence[float]) -> None:
     """Raises ConfigError unless these are numbers of steps, and finite times, of 0 or more."""
     for number in steps:
-        if number < 0:
-            raise ConfigError(f" {number}: a number of steps, 0 or more", "by_steps")
+        if not (isinstance(number, Integral) and number >= 0):
+            raise ConfigError(f" {number!r}: a whole number of steps, 0 or more", "by_steps")
     for by in times:
-        if not 0.0 <= by < math.inf:
-            raise ConfigError(f" {by:g}: a time, 0 or more; at any time is what the data loss itself says", "by_time")
+        if not (isinstance(by, Real) and 0.0 <= by < math.inf):
+            raise ConfigError(f" {by!r}: a time, 0 or more; at any time is what the data loss itself says", "by_time")
 
 
 def chain_of(experiment: Experiment, memory_bytes: int, progress: Progress | None = None, lumps: bool = False) -> Chain:

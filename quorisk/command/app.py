@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from quorisk.analysis.decision.whole import Whole
     from quorisk.analysis.experiment.config import Experiment
 
-_OPTIONS = {"overrides": "set", "keys": "break_even", "entry_bytes": "entry_size"}
+_OPTIONS = {"overrides": "set", "entry_bytes": "entry_size"}
 """Options by the Python arguments whose names differ from theirs."""
 
 app = typer.Typer(

@@ -157,10 +157,10 @@ def test_what_cannot_be_solved_is_refused_in_one_line(asked, memory, says):
 @pytest.mark.parametrize(
     ("steps", "times", "says"),
     [
-        ((), (1.0, -1.0), "by_time -1: a time, 0 or more"),
+        ((), (1.0, -1.0), "by_time -1.0: a time, 0 or more"),
         ((), (math.inf,), "by_time inf: a time, 0 or more"),
         ((), (math.nan,), "by_time nan: a time, 0 or more"),
-        ((3, -1), (), "by_steps -1: a number of steps, 0 or more"),
+        ((3, -1), (), "by_steps -1: a whole number of steps, 0 or more"),
     ],
 )
 def test_what_is_no_time_or_number_of_steps_is_refused_at_once(steps, times, says):
