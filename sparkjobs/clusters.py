@@ -134,7 +134,7 @@ def union_of_years(sources: Sequence[Path], out: Path) -> tuple[list[ClusterAnsw
         merged = rows.merge_years(row for source in sources for row in _read(source))
     except ResultError as error:
         raise ConfigError(f"{', '.join(map(str, sources))}: {error}") from None
-    with folder.taken(out):
+    with folder.gone_if_interrupted(out), folder.taken(out):
         folder.check_free(out)
         folder.keep_experiment(out, experiments[0], folder.merged(sources))
         if merged:

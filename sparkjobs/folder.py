@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -49,6 +50,18 @@ def taken(out: Path) -> Iterator[None]:
         raise RunError(f"`out` {out}: {reason(error)}") from None
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def gone_if_interrupted(out: Path) -> Iterator[None]:
+    """Removes the folder if Ctrl-C stops the body, unless it was there before."""
+    was_there = out.exists()
+    try:
+        yield
+    except KeyboardInterrupt:
+        if not was_there:
+            shutil.rmtree(out, ignore_errors=True)
+        raise
 
 
 def _locked(out: Path) -> int:

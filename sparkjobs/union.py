@@ -48,7 +48,7 @@ def union(sources: Sequence[Path], out: Path, console: Console) -> SweepSummary:
         _check_alike(sources[0], tables[0], source, table)
     rows = pa.concat_tables(tables)
     command = shlex.join(["quorisk", "merge", *map(str, sources), "--out", str(out)])
-    with folder.taken(out), ThreadPoolExecutor(1) as pool:
+    with folder.gone_if_interrupted(out), folder.taken(out), ThreadPoolExecutor(1) as pool:
         folder.check_free(out)  # another process may have left results until just now
         table = _merged(rows, out, pool)
         folder.keep_experiment(out, experiments[0], folder.merged(sources))

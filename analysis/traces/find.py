@@ -64,19 +64,8 @@ def find_counterexample(
     """Finds a counterexample to any wanted invariant: a shortest one, or a minimised one from random runs.
 
     The search goes on beyond states that break another invariant and follows every action and loss whatever their
-    rates; random runs end at data loss.
-
-    Args:
-        model: the model.
-        grid_point: the configuration.
-        wanted: names of the invariants.
-        memory_bytes: memory for the search of all states.
-        seed: seed of the random runs, which are made if the search does not fit.
-        max_runs: most random runs.
-        tell: called with progress messages.
-
-    Returns:
-        The trace, if there is one, and the reason.
+    rates; random runs, at most `max_runs`, are made if it does not fit `memory_bytes`, and end at data loss. `tell` is
+    called with progress messages.
     """
     params, places = model.make_params(grid_point.point.values), _places(model, wanted)
     found = None

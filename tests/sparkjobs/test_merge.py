@@ -163,6 +163,19 @@ def test_points_of_several_versions_of_a_model_are_refused(leave, quorisk):
     assert quorisk("merge", "a", "b", "--out", "c") == (2, "", "error: b: model version is 2 in a and 0 here\n")
 
 
+def test_an_interrupted_merge_leaves_no_folder_but_one_that_was_there(leave, quorisk, monkeypatch, tmp_path):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    leave("a", PART)
+    (tmp_path / "empty").mkdir()
+    monkeypatch.setattr("quorisk.sparkjobs.union.merge", interrupted)
+    for name in ("b", "empty"):
+        assert quorisk("merge", "a", "--out", name)[::2] == (130, "interrupted\n")
+    assert not (tmp_path / "b").exists()
+    assert (tmp_path / "empty").exists()
+
+
 def test_folders_without_results_or_that_have_some_already_are_refused(no_figures, leave, quorisk, tmp_path):
     out = leave("a", PART)
     (tmp_path / "empty").mkdir()
