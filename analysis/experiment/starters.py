@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from quorisk.analysis.experiment import units
 from quorisk.analysis.experiment.cluster import MOST_DISKS, MOST_NODES, cluster_keys
+from quorisk.analysis.experiment.config import build_experiment
 from quorisk.kernels.errors import ConfigError
 from quorisk.say.templates import templates
 
@@ -144,7 +145,13 @@ def filled_template(protocol: str, answers: OperatorAnswers) -> str:
         "entries": f"{_kept(values):.4g}",
         "num_bytes": f"{_number('entry_bytes', values['entry_bytes']):.15g}",
     }
-    return _TEMPLATES.get_template(f"{protocol}.toml.j2").render(names)
+    text = _TEMPLATES.get_template(f"{protocol}.toml.j2").render(names)
+    try:
+        build_experiment(tomllib.loads(text), "with these answers")
+    except ConfigError as error:  # repair takes longer than a year
+        why = str(error).partition(" (at the grid point ")[0]
+        raise ConfigError(f" {names['retention']}: {why}", "retention") from None
+    return text
 
 
 def _number(name: str, value: str) -> float:

@@ -209,6 +209,11 @@ def test_so_they_do_in_files_that_are_not_about_a_cluster(path, of_zones, of_bro
             {"entries_per_second": "0.2", "retention": "1 h"},
             "retention 1 h: at least 1,000 entries are kept at a time, and these would be 720",
         ),
+        (
+            {"entries_per_second": "1e5", "retention": "3 years"},
+            "retention 3 years: with these answers: cluster.cluster_repair_bandwidth = 12000000.0: to detect a loss "
+            "and repair a node takes 1.28 years, but may take one at most",
+        ),
         ({"quorums": "3/2"}, 'quorums 3/2: three figures from 1 up, such as "E 3, WQ 3, AQ 2"'),
         ({"quorums": "3/0/0"}, 'quorums 3/0/0: three figures from 1 up, such as "E 3, WQ 3, AQ 2"'),
         ({"quorums": "3/2/3"}, "quorums E 3, WQ 2, AQ 3: E >= WQ >= AQ"),
