@@ -48,7 +48,7 @@ if (designsTable && controls) {
       const on = parts.filter((part) => !want.off.has(part.scenario));
       const sum = (name) => on.reduce((total, part) => total + part[name], 0);
       const whole = (name) =>
-        cluster ? -Math.expm1(times * Math.log1p(-Math.min(cluster[name], 1 - 1e-16)) - sum(name)) : times * sum(name);
+        cluster ? -Math.expm1(times * Math.log1p(-Math.min(cluster[name], 1 - 1e-16)) - sum(name)) : Math.min(times * sum(name), yearly ? Infinity : 1);
       const losses = on.reduce((total, part) => total + part.losses, 0) + (cluster && cluster.p > 0 ? 1 : 0);
       return { p: whole("p"), low: whole("low"), high: whole("high"), losses };
     });

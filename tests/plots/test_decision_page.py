@@ -177,3 +177,14 @@ def test_other_rates_move_what_a_cluster_loses_and_not_what_failovers_add(tab, w
         assert told() == [numbers.number(each.worst["p"]) for each in found]
         page.locator("#controls input[data-figure]").evaluate(DRAG, math.log10(2))  # four times the cluster's hazard
         assert sorted(told()) == sorted(numbers.number(-math.expm1(-each)) for each in hazards)
+
+
+def test_at_other_rates_no_probability_is_above_1(tab, written):
+    rows = sweep([300, 20], model__design=["2/1", "2/2"]).frame.assign(target=0.5)
+    known = DrawnLosses(np.ones(1), 0.1, 0.05, 0.2, 1.0, 1, {"rates.crash": 2.0}, {"rates.crash": 1.0}, 0.0)
+    sure = Doubt({each.settings: known for each in ranked_designs(choose.rows_of(rows, "data loss"))}, {}, {}, None, {})
+    path = written("run.html", report(rows, [], Provenance("", "", []), sure=sure))
+    with loaded(tab, path) as page:
+        page.locator("#controls input[data-figure]").evaluate(DRAG, 1.0)
+        losses = page.locator("#designs [data-cell=losses]")
+        assert sorted(text.split("\n")[0] for text in losses.all_inner_texts()) == ["1.00", "1.00"]

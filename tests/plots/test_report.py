@@ -306,7 +306,8 @@ def test_a_summary_on_screen_ends_before_it_fills_the_screen():
 
 def test_a_report_says_what_the_model_leaves_out_and_what_the_year_is_beside_its_recommendation(usual):
     told = ScenarioWords("failover", 2000.0, "a broker dies", ("One entry is in flight.",))
-    scope = Scope(("The metadata store never fails.",), (told,), ("Round trips are independent.",), "ssd: disks")
+    once = told._replace(name="outage", per_year=1.0, about="the power fails")
+    scope = Scope(("The metadata store never fails.",), (told, once), ("Round trips are independent.",), "ssd: disks")
     given = PROVENANCE._replace(scope=scope, ask="quorisk recommend x.toml --break-even all")
     html = " ".join(report(frame([0, 30], **LOST_AT), [], given).split())
     [box] = re.findall('<div class="box" id="recommendation">.*?</div>', html)
@@ -316,6 +317,7 @@ def test_a_report_says_what_the_model_leaves_out_and_what_the_year_is_beside_its
     assert f'<a href="#exclusions">{model.count("<li>")} assumptions and exclusions</a>' in html
     assert "<code>quorisk recommend x.toml --break-even all</code>" in box
     assert "<dd>2000 times a year: a broker dies. One entry is in flight.</dd>" in html
+    assert "<dd>once a year: the power fails. One entry is in flight.</dd>" in html
     settings = PROVENANCE._replace(scope=Scope(settings=(("acks=0", "not modelled", "nothing is acknowledged"),)))
     html = report(frame([0, 30], **LOST_AT), [], settings)
     assert '<tr><td class="text">acks=0</td><td class="text">not modelled</td>' in html
