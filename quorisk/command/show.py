@@ -121,7 +121,8 @@ def _kinds(met: MetFaults) -> str:
 
 def _head(method: str, head: HeadPart, out: Console) -> None:
     """Prints the solved part of the answer, and the sampled part."""
-    known = f"P(loss) on the likeliest paths, which cost at most {head.cost}, is {numbers.plain(head.lost, 4)}"
+    cost = f", which cost at most {head.cost}," if head.cost >= 0 else ""  # else there was no room for all of any cost
+    known = f"P(loss) on the likeliest paths{cost} is {numbers.plain(head.lost, 4)}"
     beyond = f", and losing data then {numbers.bound(head.beyond, numbers.plain)}" * (head.beyond < head.leaves)
     out.print(f"{method}: {known}; P(leaving them) is {numbers.plain(head.leaves, 4)}{beyond}", soft_wrap=True)
     size = f"{head.states:,} states and {head.transitions:,} transitions"
@@ -130,7 +131,9 @@ def _head(method: str, head: HeadPart, out: Console) -> None:
         sampled = f"{head.losses:,} of {head.runs:,} runs from the {head.exits:,} states where runs leave were lost"
         out.print(sampled, soft_wrap=True)
     if head.needed_runs:
-        out.print(f"an interval of ±10 % would take about {head.needed_runs:.2g} such runs", soft_wrap=True)
+        out.print(
+            f"an interval of ±10 % would take about {numbers.plain(head.needed_runs, 2)} such runs", soft_wrap=True
+        )
 
 
 def _what_would_help(result: Estimate, head: HeadPart) -> str:

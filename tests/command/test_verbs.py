@@ -14,7 +14,8 @@ import pytest
 from rich.console import Console
 
 from quorisk.analysis import bench, explore
-from quorisk.command import bars
+from quorisk.analysis.estimate.rare import HeadPart
+from quorisk.command import bars, show
 from quorisk.command.app import app
 from quorisk.kernels.errors import ConfigError
 from quorisk.sparkjobs import sweep
@@ -39,6 +40,15 @@ def test_a_bar_says_how_many_states_of_a_head_are_solved(monkeypatch, told, said
     last = screen.getvalue().split("\r")[-2]
     assert said in last
     assert ("solving" in last) == (told[-1][1] is None)
+
+
+@pytest.mark.parametrize(("cost", "said"), [(3, "paths, which cost at most 3, is 0.001;"), (-1, "paths is 0.001;")])
+def test_a_head_without_room_for_all_paths_of_a_cost_says_none_of_it(cost, said):
+    screen = StringIO()
+    head = HeadPart(cost, 5, 9, 1e-3, 0.5, 2, 0.5, 0.0, 100, 1, "size", 26_000_000)
+    show._head("exact head", head, Console(file=screen, width=200))
+    assert said in screen.getvalue()
+    assert "would take about 2.6 × 10⁷ such runs" in screen.getvalue()
 
 
 @pytest.mark.parametrize(
