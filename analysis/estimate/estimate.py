@@ -271,9 +271,8 @@ def room_used_up(experiment: Experiment, point: Point, counted: Tally) -> list[s
         if share > MOST_WITHOUT_ROOM and value < most:
             what = f"too few: in {share:.2g} of runs nothing could be written for a while; {value + 1} to {most}"
             raise ConfigError(f"{experiment.path}: {key} = {value}: {what}")
-        said.append(
-            f"In {share:.2g} of runs nothing could be written for a while, as {key} is {value} (at most {most})."
-        )
+        waited = f"In {share:.2g} of runs nothing could be written for a while, as {key} is {value} (at most {most})"
+        said.append(f"{waited}: P may be too low.")
     return said
 
 
