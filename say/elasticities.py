@@ -56,7 +56,7 @@ def _percent(part: float) -> str:
 
 def fault_times(faults: Mapping[str, float]) -> str:
     """Returns how often a losing run meets each kind of fault: "lost bookie 2 times, lost message 4 × 10⁻⁶ times"."""
-    ordered = sorted(faults.items(), key=lambda each: -each[1])
+    ordered = sorted(((kind, float(f"{often:.12g}")) for kind, often in faults.items()), key=lambda each: -each[1])
     return ", ".join(f"{kind} {numbers.plain(often)} times".replace(" 1 times", " once") for kind, often in ordered)
 
 

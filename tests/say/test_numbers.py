@@ -2,7 +2,7 @@
 
 import pytest
 
-from quorisk.say import numbers
+from quorisk.say import elasticities, numbers
 
 
 @pytest.mark.parametrize(
@@ -92,3 +92,10 @@ def test_differences_have_signs_and_their_intervals_hold_them():
     assert numbers.with_sign(0.99996) == "+0.999960"
     assert numbers.in_brackets(-0.0123456, 0.0123456, numbers.with_sign) == "[−0.0124, +0.0124]"
     assert numbers.in_brackets(0.99961, float("inf")) == "[0.99961, inf]"
+
+
+def test_a_fault_met_in_all_losing_runs_is_met_once_whatever_was_rounded_in_its_sum():
+    assert elasticities.fault_times({"fencing": 0.9999999999999999, "lost message": 4e-13}) == (
+        "fencing once, lost message 4 × 10⁻¹³ times"
+    )
+    assert elasticities.fault_times({"lost bookie": 0.99982}) == "lost bookie 0.99982 times"
