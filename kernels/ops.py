@@ -105,6 +105,16 @@ def when(condition: Any, guard: Any, *args: Any) -> Any:
     return guard(*args) if condition else 0
 
 
+def once(values: Any) -> Any:
+    """The values, nested in any way: compiled for CPUs they are computed before all that `when` may skip."""
+    if isinstance(values, list | tuple):
+        for each in values:
+            once(each)
+    elif isinstance(values, Traced):
+        values.make("once", values)
+    return values
+
+
 def popcount(mask: Any) -> Any:
     """The number of bits set in `mask`."""
     if isinstance(mask, int):

@@ -16,7 +16,7 @@ from itertools import product
 from typing import Any, NamedTuple
 
 from quorisk.kernels.model import INSTANCE_BITS
-from quorisk.kernels.ops import Traced, where
+from quorisk.kernels.ops import Traced, once, where
 
 LAST_BIT = (1 << INSTANCE_BITS) - 1
 """Number of the last bit of a mask."""
@@ -39,15 +39,6 @@ class Things(NamedTuple):
         return (1 << (getattr(params, self.name) if self.name else self.most)) - 1
 
 
-def zero_unless(condition, guard, *args):
-    """`guard(*args)` where `condition` holds, else 0. Plain numbers skip the call; traced code computes both arms,
-    unlike `ops.when`: for short guards a branch takes longer, and far longer to compile.
-    """
-    if isinstance(condition, Traced):
-        return where(condition, guard(*args), 0)
-    return guard(*args) if condition else 0
-
-
 def each(*things: Things, given: Callable[[Any, Any], Any] | None = None) -> Callable[[Any], Any]:
     """Decorator of a guard `guard(state, params, i)` or, of two kinds of things, `guard(state, params, i, j)`.
 
@@ -62,7 +53,7 @@ def each(*things: Things, given: Callable[[Any, Any], Any] | None = None) -> Cal
 
     def decorator(guard: Any) -> Any:
         def enabled(state, params):
-            known = (given(state, params),) if given else ()
+            known = (once(given(state, params)),) if given else ()
             masks = [0] * (1 + ((rows - 1 << turn) + last.most - 1 >> INSTANCE_BITS))
             existing = masks.copy()
             for i in range(rows):

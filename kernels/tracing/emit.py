@@ -1,6 +1,6 @@
 """Machine code for expressions: one value of 64 bits, or one in each of several lanes as narrow as the values allow."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from llvmlite import ir
@@ -12,10 +12,8 @@ from quorisk.kernels.tracing.general import PARAMS
 from quorisk.kernels.tracing.machine import I64, INTEGERS, RELATIONS, constant, frozen, intrinsic, lanes_of
 
 _BOOLEANS = {"both": "and_", "either": "or_", "differ": "xor"}
-_WORTH_A_BRANCH = 6
-"""Fewest operations for which a `when` is skipped by a branch rather than computed in vain."""
-_WORTH_A_COMMON_BRANCH = 256
-"""Fewest operations for which the choices of one parameter are skipped by a branch where it chooses otherwise."""
+_WORTH_A_BRANCH = {"when": 6, "select": 256}
+"""Fewest operations that a branch skips, not computed in vain: of what a condition guards, or a parameter chooses."""
 _MOST_TRIED = 1 << 12
 """Largest range of numbers for which division by a product is tried, number by number."""
 
@@ -85,11 +83,12 @@ class Emitter:
             return builder.zext(self.flag(args[0]), self.kind(width))
         if node.op == "taken":
             return self.get(args[0], width)
-        if node.op == "select" and (together := self.chosen_together.pop(node.args[0].id, None)):
-            self._choose_together(together)
+        if node.op in _WORTH_A_BRANCH and (key := (node.op, args[0].id)) in self.chosen_together:
+            self._choose_together(key)
             return self.values[node.id]
-        if node.op == "select":
-            return builder.select(self.flag(args[0]), self.get(args[1], width), self.get(args[2], width))
+        if node.op in _WORTH_A_BRANCH:
+            otherwise = args[2] if node.op == "select" else 0
+            return builder.select(self.flag(args[0]), self.get(args[1], width), self.get(otherwise, width))
         return getattr(self, f"_{node.op}")(node, width)
 
     def _wide(self, *args: Any) -> int:
@@ -105,41 +104,28 @@ class Emitter:
         change = self.builder.trunc if have > width else self.builder.sext if signed else self.builder.zext
         return change(value, self.kind(width))
 
-    def _when(self, node: Node, width: int) -> Any:
-        chosen, guarded = node.args
-        builder, zero = self.builder, constant(self.kind(width), 0)
-        cone = [n for n in demand.in_order([guarded]) if n.id not in self.values]
-        if self.lanes > 1 or sum(n.op != "leaf" for n in cone) < _WORTH_A_BRANCH:
-            return builder.select(self.flag(chosen), self.get(guarded, width), zero)
-        return self._branched(self.flag(chosen), [(guarded, width, zero)])[0]
-
-    def _choose_together(self, selects: list[Node]) -> None:
-        """Emits these choices of one condition with a branch around their first arms."""
-        flag, widths = self.flag(selects[0].args[0]), [self.widths[node.id] for node in selects]
-        arms = [
-            (node.args[1], width, self.get(node.args[2], width)) for node, width in zip(selects, widths, strict=True)
-        ]
-        for node, value in zip(selects, self._branched(flag, arms), strict=True):
-            self.values[node.id] = value
-
-    def _branched(self, flag: Any, arms: Sequence[tuple[Any, int, Any]]) -> list[Any]:
-        """Emits a branch around expressions, each with its width and the value that takes its place without `flag`."""
-        for node in demand.in_order([value for value, _, _ in arms]):  # loaded before, as others may need it
-            if node.op == "leaf":
+    def _choose_together(self, key: tuple[str, int]) -> None:
+        """Emits choices of one condition with a branch around their first arms."""
+        chosen = self.chosen_together.pop(key)  # those that are within an arm are emitted by themselves
+        choices = [(node, self.widths[node.id]) for node in chosen if node.id not in self.values]
+        for node in demand.in_order([each.args[1] for each, _ in choices]):
+            if node.op == "leaf" or node.id in node.graph.once:  # computed before, as others may need it
                 self._value(node)
+        flag = self.flag(chosen[0].args[0])
+        others = [self.get(node.args[2] if node.op == "select" else 0, width) for node, width in choices]
         builder, before = self.builder, (self.values.copy(), self.converted.copy())
         start, inside, after = builder.block, builder.append_basic_block(), builder.append_basic_block()
         builder.cbranch(flag, inside, after)
         builder.position_at_end(inside)
-        values, end = [self.get(value, width) for value, width, _ in arms], builder.block
+        values, end = [self.get(node.args[1], width) for node, width in choices], builder.block
         builder.branch(after)
         builder.position_at_end(after)
         self.values, self.converted = before
-        results = [builder.phi(self.kind(width)) for _, width, _ in arms]
-        for result, value, (_, _, other) in zip(results, values, arms, strict=True):
+        for (node, width), value, other in zip(choices, values, others, strict=True):
+            self.values[node.id] = result = builder.phi(self.kind(width))
             result.add_incoming(value, end)
             result.add_incoming(other, start)
-        return results
+        self.chosen_together[key] = chosen
 
     def _shl(self, node: Node, width: int) -> Any:
         amount = node.args[1]
@@ -221,13 +207,14 @@ class Emitter:
         return result
 
 
-def _chosen_together(outputs: list[Any]) -> dict[int, list[Node]]:
-    """Returns the choices made by each condition on one parameter alone, by its id, if they skip many operations."""
-    found: dict[int, list[Node]] = {}
+def _chosen_together(outputs: list[Any]) -> dict[tuple[str, int], list[Node]]:
+    """Returns what a condition guards, or chooses if it is on one parameter alone, where that skips many operations; by
+    the operation and the condition's id."""
+    found: dict[tuple[str, int], list[Node]] = {}
     for node in demand.in_order(outputs):
-        if node.op == "select" and _is_of_parameter(node.args[0]):
-            found.setdefault(node.args[0].id, []).append(node)
-    return {number: selects for number, selects in found.items() if _num_skipped(selects) >= _WORTH_A_COMMON_BRANCH}
+        if node.op == "when" or (node.op == "select" and _is_of_parameter(node.args[0])):
+            found.setdefault((node.op, node.args[0].id), []).append(node)
+    return {key: chosen for key, chosen in found.items() if _num_skipped(chosen) >= _WORTH_A_BRANCH[key[0]]}
 
 
 def _is_of_parameter(chosen: Node) -> bool:
@@ -237,7 +224,7 @@ def _is_of_parameter(chosen: Node) -> bool:
 
 
 def _num_skipped(selects: list[Node]) -> int:
-    needed = {node.id for node in demand.in_order([arm for node in selects for arm in (node.args[0], node.args[2])])}
+    needed = {node.id for node in demand.in_order(arm for each in selects for arm in (each.args[0], *each.args[2:]))}
     return sum(node.id not in needed for node in demand.in_order([node.args[1] for node in selects]))
 
 

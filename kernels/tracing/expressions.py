@@ -71,6 +71,8 @@ class Graph:
     def __init__(self, make: Callable[..., Any], lanes: bool) -> None:
         self.make, self.lanes = make, lanes
         self._nodes: dict[Any, Any] = {}
+        self.once: set[int] = set()
+        """Ids of expressions that machine code computes before a branch to what uses them; see `ops.once`."""
         self._number = 0
 
     def leaf(self, name: Any, may: int, lo: int = 0, hi: int | None = None, is_bool: bool = False) -> Node:

@@ -384,6 +384,7 @@ _CONSTANT: dict[str, Callable[[Any, Any], Any]] = {
 _OTHERS: dict[str, Callable[..., Any]] = {
     "select": lambda chosen, yes, no: select(condition(chosen), yes, no),
     "when": _when,
+    "once": lambda value: value.graph.once.add(value.id),
     "not": negation,
     "both": lambda a, b: make("and", a, b),
     "either": lambda a, b: make("or", a, b),

@@ -5,9 +5,8 @@ and is never sent again. A full bag takes nothing: senders wait. Send's guard, t
 computed for all pairs of servers at once (`pairs_of`).
 """
 
-from quorisk.kernels.ops import where
+from quorisk.kernels.ops import when, where
 from quorisk.kernels.protocols.fields import joined, parted, total_bits
-from quorisk.kernels.protocols.instances import zero_unless
 from quorisk.kernels.protocols.raft.layout import ROOM
 
 TAKEN = 1
@@ -34,7 +33,7 @@ def pairs_of(bag, kind, holds):
     """Pairs of servers, a mask (see `is_pair`), with a message in the bag, taken or not, that `holds`."""
     found = 0
     for slot in bag.numbers:
-        found |= zero_unless(slot != 0, _pair_of, kind, slot, holds)
+        found |= when(slot != 0, _pair_of, kind, slot, holds)
     return found
 
 
@@ -96,10 +95,9 @@ def emptied(bag, params):
     return where(params.resend != 0, bag.of([]), taken)
 
 
-def header(bags, kind, k):
-    """The message in slot k of a bag, with no more than its destination, source and term; `kind` is the bag's place."""
+def slot_of(bags, kind, k):
+    """Slot k of a bag, which `kind` is the place of; 0 if it has no such slot."""
     found = 0
     for number, bag in enumerate(bags):
-        found |= zero_unless((kind == number) & (k < bag.shape[0]), bag.__getitem__, k)
-    found = found >> 1
-    return found & 0b111, (found >> 3) & 0b111, (found >> 6) & 0b111
+        found |= when((kind == number) & (k < bag.shape[0]), bag.__getitem__, k)
+    return found

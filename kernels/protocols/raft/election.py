@@ -3,16 +3,16 @@
 from itertools import product
 
 from quorisk.kernels.model import action
-from quorisk.kernels.ops import popcount, where
+from quorisk.kernels.ops import popcount, when, where
 from quorisk.kernels.protocols.fields import joined
-from quorisk.kernels.protocols.instances import Things, each, zero_unless
+from quorisk.kernels.protocols.instances import Things, each
 from quorisk.kernels.protocols.raft.bags import (
     has_room,
-    header,
     is_pair,
     is_received,
     message,
     pairs_of,
+    slot_of,
     with_sent,
     without,
 )
@@ -40,7 +40,7 @@ def one_message(state, params, *indices):
 
 def panics(state, params):
     """Panicking followers, a mask: their leader has them commit entries that they acknowledged and have lost."""
-    return zero_unless(params.panic_on_lost_log != 0, _panics, state)
+    return when(params.panic_on_lost_log != 0, _panics, state)
 
 
 def _panics(state):
@@ -143,14 +143,15 @@ def become_leader(state, params, i, lost):
 
 @each(Things(len(ROOM)), Things(max(ROOM.values())), given=panics)
 def update_term_enabled(state, params, kind, k, panicked):
-    dest, _, term = header(state.messages, kind, k)
-    return (term > state.term[dest]) & ((panicked >> dest) & 1 == 0)
+    slot = slot_of(state.messages, kind, k)
+    sent = message(VoteRequest, slot)  # the first three fields are those of every kind
+    return when(slot != 0, lambda: (sent.term > state.term[sent.dest]) & ((panicked >> sent.dest) & 1 == 0))
 
 
 @action(update_term_enabled)
 def update_term(state, params, kind, k, lost):
     """Each message of a later term has its receiver enter that term."""
-    dest, _, term = header(state.messages, kind, k)
+    dest, _, term, *_ = message(VoteRequest, slot_of(state.messages, kind, k))
     return with_role(state, dest, FOLLOWER)._replace(
         term=state.term.put(dest, term), voted_for=state.voted_for.put(dest, 0)
     )
@@ -188,7 +189,7 @@ def answered(state, params):
 @each(slots(VoteRequest), given=answered)
 def handle_request_vote_request_enabled(state, params, k, known):
     slot = state.messages.vote_requests[k]
-    return zero_unless(is_received(slot, known[-1]), _may_answer, state, message(VoteRequest, slot), known)
+    return when(is_received(slot, known[-1]), _may_answer, state, message(VoteRequest, slot), known)
 
 
 def _may_answer(state, request, known):

@@ -1,8 +1,8 @@
 """Servers that fail: Restart of RaftFsync.tla, and Crash, DiskIsLost, ClusterLosesPower and LearnerIsPromoted."""
 
 from quorisk.kernels.model import action
-from quorisk.kernels.ops import where
-from quorisk.kernels.protocols.instances import each, zero_unless
+from quorisk.kernels.ops import when, where
+from quorisk.kernels.protocols.instances import each
 from quorisk.kernels.protocols.raft.bags import emptied, without_all
 from quorisk.kernels.protocols.raft.layout import (
     FOLLOWER,
@@ -116,15 +116,19 @@ def cluster_loses_power(state, params, instance, lost):
 
 def newest_leader(state, i):
     """Whether i leads, and nobody is in a later term."""
-    newest = state.role[i] == LEADER
+    return when(state.role[i] == LEADER, _in_last_term, state, i) != 0
+
+
+def _in_last_term(state, i):
+    last = True
     for k in range(MAX_SERVERS):
-        newest &= state.term[k] <= state.term[i]
-    return newest
+        last &= state.term[k] <= state.term[i]
+    return last
 
 
 @each(SERVERS, SERVERS)
 def learner_is_promoted_enabled(state, params, leader, i):
-    return zero_unless(state.learners[i] != 0, _has_all, state, leader, i)
+    return when(state.learners[i] != 0, _has_all, state, leader, i)
 
 
 def _has_all(state, leader, i):

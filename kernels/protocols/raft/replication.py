@@ -1,9 +1,9 @@
 """Replication of the log: from ClientRequest to HandleAppendEntriesResponse, of RaftFsync.tla."""
 
 from quorisk.kernels.model import action
-from quorisk.kernels.ops import popcount, where
+from quorisk.kernels.ops import popcount, when, where
 from quorisk.kernels.protocols.fields import joined
-from quorisk.kernels.protocols.instances import each, zero_unless
+from quorisk.kernels.protocols.instances import each
 from quorisk.kernels.protocols.raft.bags import has_room, is_pair, is_received, message, pairs_of, with_sent, without
 from quorisk.kernels.protocols.raft.election import answers_now, one_message, panics
 from quorisk.kernels.protocols.raft.layout import (
@@ -72,11 +72,7 @@ def new_commit_index(state, params, i):
 
 @each(SERVERS)
 def advance_commit_index_enabled(state, params, i):
-    return zero_unless(state.role[i] == LEADER, _advances, state, params, i)
-
-
-def _advances(state, params, i):
-    return state.commit_index[i] < new_commit_index(state, params, i)
+    return when(state.role[i] == LEADER, lambda: state.commit_index[i] < new_commit_index(state, params, i))
 
 
 @action(advance_commit_index_enabled)
@@ -122,7 +118,7 @@ def already_sent(state, params):
 
 @each(SERVERS, SERVERS, given=already_sent)
 def append_entries_enabled(state, params, i, j, known):
-    return zero_unless((state.role[i] == LEADER) & (i != j), _may_tell, state, params, i, j, known)
+    return when((state.role[i] == LEADER) & (i != j), _may_tell, state, params, i, j, known)
 
 
 def _may_tell(state, params, i, j, known):
@@ -199,7 +195,7 @@ def may_reply(state, response, known):
 @each(slots(AppendRequest), given=replied_now)
 def reject_append_entries_request_enabled(state, params, k, known):
     slot = state.messages.append_requests[k]
-    return zero_unless(is_received(slot, known[-1]), _refuses, state, message(AppendRequest, slot), known)
+    return when(is_received(slot, known[-1]), _refuses, state, message(AppendRequest, slot), known)
 
 
 def _refuses(state, request, known):
@@ -219,7 +215,7 @@ def reject_append_entries_request(state, params, k, lost):
 @each(slots(AppendRequest), given=replied_now)
 def accept_append_entries_request_enabled(state, params, k, known):
     slot = state.messages.append_requests[k]
-    return zero_unless(is_received(slot, known[-1]), _accepts, state, message(AppendRequest, slot), known)
+    return when(is_received(slot, known[-1]), _accepts, state, message(AppendRequest, slot), known)
 
 
 def _accepts(state, request, known):
