@@ -148,19 +148,6 @@ def test_a_small_p_beside_an_interval_that_holds_0_is_explained(file):
     assert "both are right" in out.export_text()
 
 
-@pytest.mark.parametrize(
-    "parameters", ["[" * 5000 + "]" * 5000, '{"run.horizon": null}', "null", '{"model.keys": "\\ud800"}', "{"]
-)
-def test_crafted_results_are_refused_in_a_line(tmp_path, parameters):
-    made = table([3], model__keys=[1]).to_pylist()
-    made[0]["parameters"] = parameters
-    write(
-        table([3], model__keys=[1]).from_pylist(made, schema=table([3], model__keys=[1]).schema), tmp_path / "x.parquet"
-    )
-    with pytest.raises(ConfigError, match=r"^[^\n]*x\.parquet: not what a sweep writes: [^\n]*$"):
-        plot(tmp_path / "x.parquet", tmp_path, ["svg"], Wish(), None)
-
-
 def test_what_no_figure_can_show_is_told_in_a_line(tmp_path, monkeypatch):
     write(table([3], model__keys=[1]), tmp_path / "x.parquet")
 

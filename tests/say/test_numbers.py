@@ -45,6 +45,11 @@ def test_just_below_ten_thousand_no_power_of_ten_is_needed(value, digits, said):
     assert numbers.plain(value, digits) == said
 
 
+def test_numbers_that_are_round_have_no_more_digits_than_they_need():
+    said = {1.2e-5: "1.2 × 10⁻⁵", 0.5: "0.5", 1234.0: "1234", 2e7: "2 × 10⁷", 0.99982: "0.99982"}
+    assert {value: numbers.plain(value) for value in said} == said
+
+
 @pytest.mark.parametrize(
     ("value", "written"),
     [

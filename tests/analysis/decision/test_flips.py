@@ -1,7 +1,5 @@
 """What would change a choice, as results alone tell: every flip has another choice on its other side."""
 
-import itertools
-import math
 import re
 
 import pytest
@@ -11,7 +9,7 @@ from quorisk.analysis.decision.advice import recommend
 from quorisk.analysis.decision.designs import ranked_designs
 from quorisk.analysis.decision.flips import MOST, NARROW, STEP, flip
 from quorisk.analysis.decision.verdict import choice
-from quorisk.say import choose, numbers, text
+from quorisk.say import choose, text
 from tests.plots.tables import frame
 from tests.plots.test_frontier import year
 
@@ -126,26 +124,3 @@ def test_a_scenario_that_would_have_to_happen_less_often_is_told_where_no_design
     assert said[1:] == ["Any one scenario 100 times less often: still no design meets the targets."]
     clean = recommend(year([0, 900, 0, 900, 0, 900, 0, 900, 0, 900, 0, 900], target=0.5).frame).flips
     assert any(each.startswith('With "failover" 0.') and "still no design meets the targets" in each for each in clean)
-
-
-@pytest.mark.parametrize("target", [math.inf, 0.1, 0.01])
-def test_the_order_of_a_grid_changes_no_rank_and_no_choice(target):
-    given = frame([0, 30, 9, 2, 0, 0, 60, 1], model__keys=[1, 2, 3, 4], faults__message_loss=[0.01, 0.2])
-    given = given.assign(target=target)
-    rows = choose.rows_of(given, text.ANY_LOSS)
-    ranks = [(each.rank, each.settings) for each in ranked_designs(rows)]
-    words = recommend(given)
-    for seed in range(2):
-        other = given.sample(frac=1.0, random_state=seed)
-        assert [(each.rank, each.settings) for each in ranked_designs(choose.rows_of(other, text.ANY_LOSS))] == ranks
-        assert recommend(other).headline == words.headline
-        assert recommend(other).flips == words.flips
-    for one, other in itertools.combinations(ranked_designs(rows), 2):
-        assert one.worst["high"] <= other.worst["high"] or one.is_tied(other)
-
-
-@pytest.mark.parametrize(
-    ("value", "said"), [(1.2e-5, "1.2 × 10⁻⁵"), (0.5, "0.5"), (1234.0, "1234"), (2e7, "2 × 10⁷"), (0.99982, "0.99982")]
-)
-def test_the_screen_writes_numbers_as_reports_and_figures_do(value, said):
-    assert numbers.plain(value) == said

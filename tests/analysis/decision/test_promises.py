@@ -7,7 +7,7 @@ from quorisk.analysis.decision.designs import Design
 from quorisk.analysis.decision.latency import BUILT_IN, write_latency
 from quorisk.analysis.decision.promises import changed, with_promises
 from quorisk.analysis.estimate.estimate import estimate
-from quorisk.analysis.experiment.config import build_experiment, load
+from quorisk.analysis.experiment.config import Experiment, build_experiment, load
 from quorisk.analysis.experiment.identity import dotted_values
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.protocols import registry
@@ -19,6 +19,15 @@ from tests.support import point_of, values_of
 RACKS = {"model.racks": 2, "variant.rack_aware_placement": True}
 BOOKKEEPER, KAFKA, KRAFT = map(registry.promises, ("bookkeeper", "kafka", "kraft"))
 QUORUMS = {"model.write_quorum": 3, "model.ack_quorum": 2}
+
+
+def frame_of(experiment: Experiment, times: int = 1) -> pd.DataFrame:
+    """What an experiment's designs promise: a row for each point, or several."""
+    points = [
+        {"point_id": each.point_id, "losses": 0, **dotted_values(experiment.model, each.point)}
+        for each in experiment.points
+    ]
+    return with_promises(pd.DataFrame(points * times), experiment)
 
 
 @pytest.mark.parametrize(
@@ -46,11 +55,11 @@ QUORUMS = {"model.write_quorum": 3, "model.ack_quorum": 2}
 )
 def test_an_acknowledged_entry_is_on_as_many_bookies_as_the_ack_quorum(given, copies, on_disk, survives):
     assert BOOKKEEPER
-    promised = BOOKKEEPER(QUORUMS | given)
-    assert promised[:3] == (copies, 3, on_disk)
-    assert promised.survives == survives
-    assert (promised.nodes, promised.waits_for) == (copies - 1, copies)
-    assert promised.zones == ("zone" in survives)
+    found = BOOKKEEPER(QUORUMS | given)
+    assert found[:3] == (copies, 3, on_disk)
+    assert found.survives == survives
+    assert (found.nodes, found.waits_for) == (copies - 1, copies)
+    assert found.zones == ("zone" in survives)
 
 
 def test_one_empty_restart_loses_data_where_nothing_guards_against_it():
@@ -118,12 +127,8 @@ def test_with_acks_1_a_write_waits_for_its_leader_alone():
     sizes = {"brokers": 3, "replication_factor": 3, "min_isr": 2, "values": 1}
     tables = {"model": sizes, "latency": {"replica": "LNKD-SSD"}, "grid": {"variant.acks": ["all", "1"]}}
     experiment = build_experiment({"protocol": "kraft", **tables}, "acks.toml")
-    points = [
-        {"point_id": point.point_id, **dotted_values(experiment.model, point.point)} for point in experiment.points
-    ]
-    found = with_promises(pd.DataFrame(points), experiment)
     all_of_three, its_own = (write_latency(BUILT_IN["LNKD-SSD"], copies=n, acks=n)[1].ms for n in (3, 1))
-    assert found["write_p99_ms"].tolist() == [all_of_three, its_own]
+    assert frame_of(experiment)["write_p99_ms"].tolist() == [all_of_three, its_own]
 
 
 def test_what_is_off_or_of_an_older_version_is_named():
@@ -154,13 +159,7 @@ fence_recovery_reads = [true, false]
 
 
 def test_a_frame_has_them_for_each_of_its_points_and_what_designs_are_held_to(written):
-    path = written("x.toml", FILE)
-    experiment = load(path)
-    points = [
-        {"point_id": point.point_id, "losses": 0, **dotted_values(experiment.model, point.point)}
-        for point in experiment.points
-    ]
-    found = with_promises(pd.DataFrame(points * 2), experiment)
+    found = frame_of(load(written("x.toml", FILE)), 2)
     assert found["changed"].tolist() == ["", "fence recovery reads off"] * 2
     assert found["given"].tolist() == ["recovery lac floor off"] * 4  # which no design of the file can choose
     assert found["copies"].tolist() == [2] * 4
@@ -205,12 +204,7 @@ def test_what_is_to_be_survived_is_said_in_the_protocols_own_words(written, monk
     own = registry.promises("bookkeeper")
     assert own
     monkeypatch.setattr(registry, "promises", lambda _: lambda values, own=own: own(values)._replace(node="acceptor"))
-    experiment = load(path)
-    points = [
-        {"point_id": point.point_id, "losses": 0, **dotted_values(experiment.model, point.point)}
-        for point in experiment.points
-    ]
-    row = with_promises(pd.DataFrame(points), experiment).iloc[0].to_dict()
+    row = frame_of(load(path)).iloc[0].to_dict()
     design = Design("", [row], row | {"nodes": 0})
     assert f"survival of the loss of {said}" in design.wanted()
     assert f"survives the loss of no {said[2:].removesuffix('s')}" in design.shortfalls()
@@ -234,9 +228,7 @@ def test_on_a_cluster_its_racks_count(cluster, ack_quorum, survives):
     model = {"bookies": 4, "clients": 1, "write_quorum": 3, "ack_quorum": ack_quorum, "entries": 1, "inflight": 1}
     tables = {"cluster": CLUSTERED | cluster, "targets": {"survives": "1 rack"}}
     experiment = build_experiment({"protocol": "bookkeeper", "model": model, **tables}, "racks.toml")
-    point = experiment.points[0]
-    row = {"point_id": point.point_id, "losses": 0, **dotted_values(experiment.model, point.point)}
-    found = with_promises(pd.DataFrame([row]), experiment).iloc[0].to_dict()
+    found = frame_of(experiment).iloc[0].to_dict()
     assert found["survives"] == survives
     short = Design("", [found], found).shortfalls()
     assert short == ([] if "rack" in survives else ["survives the loss of no rack"])

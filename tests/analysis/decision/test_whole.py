@@ -127,47 +127,6 @@ def test_every_verb_says_the_same_first(quorisk_of, document):
         ), verb
 
 
-SHIPPED: dict[str, tuple[list[str], str]] = {
-    "kafka_cluster.toml": (["rates.broker_flushes=1 / 1 s"], "variant.version=kip966,v3_5"),
-    "starters/bookkeeper.toml": (
-        ["write_quorum=2", "bookies=3", "scenarios.entry.per_year=1000", "scenarios.power_outage.hits=1000"],
-        "ack_quorum=2,1",
-    ),
-    "pulsar.toml": (["ensemble_size=2", "write_quorum=2", "bookies=3"], "ack_quorum=2,1"),
-}
-"""Files of configs/: settings that leave one design of their grids with an ack quorum of 2, and what compare varies."""
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("name", SHIPPED)
-def test_every_verb_says_the_same_of_a_shipped_file(quorisk, tmp_path, name):
-    """`diff` of two sweeps, too; where these count runs, their interval has to hold the figure. Only `exact` may refuse
-    to answer, where a chain is too large."""
-    settings, varied = SHIPPED[name]
-    file = [str(ROOT / "configs" / name), *(part for each in settings for part in ("--set", each))]
-    alone = [] if "kafka" in name else ["--set", "ack_quorum=2"]
-    asked = [["estimate"], ["exact"], ["compare", "--vary", varied], ["sensitivity"], ["trace"]]
-    asked += [["recommend", "--break-even", "none"], *([["cluster"]] if "starters" not in name else [])]
-    told = {verb: quorisk(verb, *file, *([] if verb == "compare" else alone), "--json", *more) for verb, *more in asked}
-    if "pulsar" in name:
-        code, _, error = told.pop("exact")
-        assert (code, "scenarios.failover: not solved" in error) == (2, True)
-    figures = {verb: json.loads(out)["p_any_loss_per_year"] for verb, (_, out, _) in told.items()}
-    folders = [str(tmp_path / each) for each in ("before", "after")]
-    for folder in folders:
-        assert quorisk("run", *file, *alone, "--out", folder, "--set", "runs=20000", "--master", "local[1]")[0] == 0
-    [change] = json.loads(quorisk("diff", *folders, "--json")[1])["p_any_loss_per_year"]
-    figures |= {"diff": change["before"], "diff, after": change["after"]}
-    first = figures["estimate"]
-    assert 0.0 < first["p"] < 1.0
-    assert "kafka" not in name or first["p"] == pytest.approx(0.0198013267, rel=1e-6)  # once in 50 years
-    for verb, each in figures.items():
-        ends = [each[end] for end in ("p", "low", "high")]
-        is_counted = "diff" in verb and "kafka" not in name
-        same = pytest.approx([first[end] for end in ("p", "low", "high")], rel=1e-9)
-        assert each["low"] <= first["p"] <= each["high"] if is_counted else ends == same, verb
-
-
 @pytest.mark.parametrize(
     ("name", "one_design"),
     [
@@ -260,28 +219,6 @@ def test_elasticities_are_those_of_differences_of_the_year_itself():
                 up, down = (getattr(each, name).value for each in ends)
                 slope = math.log(up / down) / math.log(values[0] / values[1])
                 assert of[key] == pytest.approx(slope, abs=0.02, rel=0.02), (key, name)
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize(("write_quorum", "ack_quorum"), [(2, 2), (3, 2), (3, 3)])
-def test_elasticities_of_the_pulsar_cluster_are_those_of_differences_of_its_years(write_quorum, ack_quorum):
-    """To 1 %, or to the width of the interval, in which what failovers lose lies as well."""
-    quorums = {"ensemble_size": write_quorum, "write_quorum": write_quorum, "ack_quorum": ack_quorum}
-    given = quorisk.load_experiment(ROOT / "configs" / "pulsar.toml", quorums | {"bookies": write_quorum + 1})
-    found = depends.depends(given, 1 << 28, 1)
-    assert isinstance(found, depends.YearlyElasticities)
-    p = found.whole.p_any
-    width = (p.high - p.low) / p.value
-    figures = {key: value for key, value in found.values.items() if value}
-    assert sum(key.startswith("rates.") for key in figures) >= 24
-    assert len(figures) >= 36
-    assert found.of_entries["cluster.entries_per_second"] == pytest.approx(1.0, abs=1e-3)
-    for key, value in figures.items():
-        ends = [_moved(key, value, direction) for direction in (1, -1)]
-        unit = " s" if key.endswith(("delay", "retention", "lifetime")) else " / s" if key.startswith("rates.") else ""
-        up, down = (quorisk.cluster(given, [f"{key}={end!r}{unit}"], threads=1).designs[0].losses.p_any for end in ends)
-        slope = math.log(up.value / down.value) / math.log(ends[0] / ends[1])
-        assert found.elasticities[key] == pytest.approx(slope, rel=0.01, abs=width), key
 
 
 @pytest.mark.exhaustive
