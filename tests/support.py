@@ -41,6 +41,12 @@ values = 1
 max_crashes = 2
 """
 """An experiment file's beginning: runs of a few dozen steps, of which some lose data."""
+LOSING = {
+    "protocol": "compaction",
+    "model": {"messages": 3, "compactions": 3, "keys": 1, "values": 1, "max_crashes": 2},
+    "variant": {"persist_cursor_before_delete": False},
+}
+"""The same as a dictionary, without a mechanism, so that more runs lose data."""
 FLIPPING_FILE = """
 protocol = "bookkeeper"
 [model]

@@ -16,11 +16,10 @@ from quorisk.kernels.engines.tally import named_tally
 from quorisk.sparkjobs.ledger import Ledger, PointEnd, RowCounts
 from quorisk.sparkjobs.plan import cost_s, cut_tasks, leading_runs
 from quorisk.sparkjobs.sweep import work_of
+from tests.support import LOSING
 
 LEAK = "CompactedLedgerLeak"
-TOPIC = {
-    "protocol": "compaction",
-    "model": {"messages": 3, "compactions": 3, "keys": 1, "values": 1, "max_crashes": 2},
+TOPIC = LOSING | {
     "grid": {"variant": {"persist_cursor_before_delete": [True, False]}, "rates": {"broker_crash": [0.1, 1.0]}},
     "run": {"runs": 20_000, "seed": 5, "first_run": 7},
 }

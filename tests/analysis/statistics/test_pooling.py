@@ -36,14 +36,6 @@ def test_moments_are_those_of_the_quantiles():
     assert another.log_sigma == pytest.approx(np.log(values).std(), rel=0.03)
 
 
-@pytest.mark.parametrize("exposures", [[20.0] * 3, [10.0, 20.0, 30.0], [1000.0, 10.0], [5.0] * 20])
-def test_without_an_event_another_group_is_bounded_by_what_bounds_all_together(exposures):
-    """The average is better known than one more group. A median is about the same, as groups may well be alike."""
-    another, together = Pooled([0] * len(exposures), exposures).another(), Gamma(0, sum(exposures))
-    assert together.quantile(0.95) < another.quantile(0.95) < 5 * together.quantile(0.95)
-    assert another.median == pytest.approx(together.median, rel=0.4)
-
-
 def test_without_an_event_another_group_has_jeffreys_prior():
     """The integral over a grid of its own, far wider: no cut-off of the middle decides."""
     exposures, at = [10.0, 20.0, 30.0], 0.04

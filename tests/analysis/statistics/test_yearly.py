@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from quorisk.analysis.statistics import yearly
 from quorisk.analysis.statistics.intervals import clopper_pearson
 from quorisk.analysis.statistics.yearly import INDEPENDENT, SHARED, YearPart
-from tests.references import partitions
 
 P = st.floats(0.0, 1.0)
 
@@ -89,23 +88,6 @@ def test_what_is_sure_to_be_lost_or_not_is_an_incident_each_time_or_never():
     assert yearly.incidents([YearPart(3.0, 1.0, 1.0, 1.0, 1e9)]) == (3.0, 3.0, 3.0)
     assert yearly.p_any(yearly.incidents([YearPart(1e9, 0.0, 0.0, 0.0, 1e9)])) == (0.0, 0.0, 0.0)
     assert yearly.p_any(yearly.Ends(1e9, 1e9, 1e9), yearly.Ends(1.0, 1.0, 1.0)).value == 1.0
-
-
-@pytest.mark.exhaustive
-def test_partitions_that_share_zones_lie_between_shared_and_independent_fates():
-    """1,000 partitions on 30 brokers in three zones: an outage loses several of them at once, or none."""
-    fleet = partitions.Fleet()
-    found = partitions.outages(fleet, 40_000, 11)
-    hits = fleet.partitions * fleet.replicas / fleet.zones  # those with a replica in the zone
-    p, per_year = fleet.p_restarting, 0.3
-    assert found.mean() == pytest.approx(hits * p, rel=4 * found.std() / found.mean() / math.sqrt(len(found)))
-    rate = per_year * (found > 0).mean()
-    shared, independent = (yearly.incidents([YearPart(per_year, p, p, p, hits, fates)]).value for fates in yearly.FATES)
-    both = yearly.incidents([YearPart(per_year, p, p, p, hits)])
-    assert (both.low, both.high) == (shared, independent)
-    assert 5 * shared < rate < 0.5 * independent
-    alone = partitions.outages(fleet._replace(partitions=1), 400_000, 12)  # one object: the two are the same
-    assert per_year * (alone > 0).mean() == pytest.approx(shared * fleet.replicas / fleet.zones, rel=0.05)
 
 
 def test_one_fate_and_fates_of_their_own_are_the_ends_that_a_simulation_reaches():
