@@ -56,18 +56,6 @@ def test_rare_losses_are_compared_by_what_is_known_of_each():
     assert rare.ASSUMPTION in result.assumptions
 
 
-def test_of_several_invariants_one_that_every_loss_breaks_has_the_probability_of_data_loss():
-    """Data loss was estimated, and the one invariant that it consisted of was counted: two figures for one thing."""
-    sizes = {"bookies": 2, "clients": 1, "write_quorum": 1, "ack_quorum": 1, "entries": 1, "inflight": 1}
-    document = {"protocol": "bookkeeper", "model": sizes, "faults": {"max_lost": 1}, "rates": {"bookie_is_lost": 1e-3}}
-    experiment = build_experiment({**document, "run": {"runs": PILOT_RUNS, "lifetime": 1.0}}, "x.toml")
-    result = compare.compare(compare.vary(experiment.changed, ["rates.bookie_is_lost=0.001,0.0005"]), 2)
-    (pair,) = result.pairs
-    assert len(result.data_loss_invariants) == 3
-    assert set(result.alone) == set(result.variants)
-    assert pair.events["AckedEntriesSurvive"] == pair.events[DATA_LOSS]
-
-
 def test_an_invariant_that_all_seen_losses_break_has_its_own_probability():
     """Two runs of each lost data and broke it, which was taken to be so of all losses: a third too much, in an interval
     of next to no width."""

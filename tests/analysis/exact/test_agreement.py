@@ -31,22 +31,12 @@ from tests.analysis.exact.chains import (
     named,
     solved,
 )
-from tests.external import herman, retransmission, tandem
+from tests.external import herman, tandem
 from tests.kernels.engines import herds
 from tests.references import bookkeeper as reference
 from tests.support import point_of, run, values_of
 
 # Published figures
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("retries", retransmission.P1)
-def test_bounded_retransmission_protocol(retries):
-    values = {"frames": 16, "max_retries": retries}
-    point = external_point(values, retransmission.RATES, retransmission.FRAME_LOSS)
-    *_, found = solved(retransmission.MODEL, point)
-    assert f"{found.invariants['SenderSucceeds']:.6e}" == retransmission.P1[retries]
-    assert f"{found.invariants['ReceiverGotSomething']:.6e}" == retransmission.P4[retries]
 
 
 @pytest.mark.parametrize("capacity", tandem.FIGURES)

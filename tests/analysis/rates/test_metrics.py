@@ -307,32 +307,31 @@ def test_what_was_done_to_real_brokers_is_found():
     assert took_s == pytest.approx([25, 25], abs=9)
 
 
-@pytest.mark.parametrize("product", ["bookkeeper", "pulsar"])
-def test_what_metrics_of_bookies_tell(product):
+OF_BOOKIES = {
+    evidence.NODE_STOPS: (2, 3 * 86_400 - 6 * 900),
+    evidence.NODE_RETURNS: (2, 6 * 900),
+    evidence.ROLLS: (0, 86_400),
+    evidence.LOST_MESSAGES: (14, 2 * (3 * 96 * 270_000 + 16)),
+    evidence.REPAIRS: (1, 3600),
+    evidence.COPIED_LEDGERS: (41, 123),
+}
+OF_KUBERNETES = {
+    evidence.NODE_STOPS: (1, 3 * 86_400 - 3 * 900),
+    evidence.NODE_RETURNS: (1, 3 * 900),
+    evidence.ROLLS: (0, 86_400),
+    evidence.PROCESS_RESTARTS: (1, 3 * 86_400),
+    evidence.EVICTIONS: (1, 3 * 86_400 - 2 * 900),
+}
+
+
+@pytest.mark.parametrize(
+    ("product", "counts"), [("bookkeeper", OF_BOOKIES), ("pulsar", OF_BOOKIES), ("kubernetes", OF_KUBERNETES)]
+)
+def test_what_metrics_of_a_product_tell(product, counts):
     """Made by hand, under the names that exporters give: a day of three bookies, of which one is restarted and one is
-    down for an hour, while adds to both time out."""
+    down for an hour, while adds to both time out; and a container that restarts, with a node that is not ready for
+    three samples, whose pod is evicted."""
     oddities: Oddities = {}
     found = metrics.counts_of_queries([ROOT / "tests" / "data" / "metrics" / f"{product}.json"], oddities)
-    assert {each.kind: (each.events, each.exposure) for each in found} == {
-        evidence.NODE_STOPS: (2, 3 * 86_400 - 6 * 900),
-        evidence.NODE_RETURNS: (2, 6 * 900),
-        evidence.ROLLS: (0, 86_400),
-        evidence.LOST_MESSAGES: (14, 2 * (3 * 96 * 270_000 + 16)),
-        evidence.REPAIRS: (1, 3600),
-        evidence.COPIED_LEDGERS: (41, 123),
-    }
-    assert oddities == {}
-
-
-def test_what_metrics_of_kubernetes_tell():
-    """Made by hand: a container that restarts, and a node that is not ready for three samples, whose pod is evicted."""
-    oddities: Oddities = {}
-    found = metrics.counts_of_queries([ROOT / "tests" / "data" / "metrics" / "kubernetes.json"], oddities)
-    assert {each.kind: (each.events, each.exposure) for each in found} == {
-        evidence.NODE_STOPS: (1, 3 * 86_400 - 3 * 900),
-        evidence.NODE_RETURNS: (1, 3 * 900),
-        evidence.ROLLS: (0, 86_400),
-        evidence.PROCESS_RESTARTS: (1, 3 * 86_400),
-        evidence.EVICTIONS: (1, 3 * 86_400 - 2 * 900),
-    }
+    assert {each.kind: (each.events, each.exposure) for each in found} == counts
     assert oddities == {}

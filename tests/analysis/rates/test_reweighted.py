@@ -203,19 +203,3 @@ def test_events_tell_of_a_rate_a_year_and_of_a_probability_a_trial():
     )
     assert of["faults.message_loss"].per == "trial"
     assert math.isclose(of["faults.message_loss"].often, of["faults.message_loss"].value)
-
-
-@pytest.mark.exhaustive
-def test_intervals_of_losses_hold_the_truth_of_simulated_fleets():
-    """Bookies fail at a rate that is only known by counting; `rates_coverage` in tests/validation asks 1,000 fleets."""
-    rng, held, fleets = np.random.default_rng(5), 0, 60
-    for _ in range(fleets):
-        rate_a_year = np.exp(rng.uniform(*np.log([0.003, 0.05])))
-        years = np.exp(rng.uniform(*np.log([3, 300]))) / rate_a_year
-        counted = {"events": int(rng.poisson(rate_a_year * years)), "exposure": f"{years} years"}
-        model = {"scenarios": {}, "faults": {"max_lost": 2}}
-        of = experiment(rates={"bookie_is_lost": counted}, **model)
-        truth = experiment(rates={"bookie_is_lost": f"{rate_a_year} / year"}, **model)
-        [design] = known(of, 24).designs
-        held += design.low <= losses(truth)[0][0] <= design.high
-    assert abs(held - 0.9 * fleets) <= 4 * math.sqrt(0.09 * fleets)
