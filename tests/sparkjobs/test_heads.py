@@ -66,34 +66,6 @@ def alone(experiment, point=1):
     return estimate.estimate(experiment._replace(points=(experiment.points[point],)), 1)
 
 
-@pytest.mark.exhaustive
-def test_a_task_samples_what_an_estimate_does(load, shallow):
-    given = load()
-    head, found = sampled(given), alone(given)
-    assert found.head
-    assert heads.runs_from_exits(head) == found.head.runs > 0
-    assert (head["exits"], head["cost"]) == (found.head.exits, found.head.cost)
-    known = heads.terms_of_answer(head, "data loss")
-    assert known["inside"] + known["leaves"] * known["exit_losses"] / known["exit_runs"] == found.data_loss.p
-    of_losses = {name: found.invariants[name] for name in found.data_loss_invariants}
-    for name, risk in {"data loss": found.data_loss, **of_losses}.items():
-        p, low, high, named = heads.interval_of(head, name, estimator_of_run(given.run))
-        assert (p, low, high, named) == (risk.p, risk.low, risk.high, found.method)
-
-
-@pytest.mark.exhaustive
-def test_tails_of_one_head_add_up(load, shallow):
-    given = load()
-    whole = sampled(given, 0)
-    both = heads.merge_heads([sampled(given, 0, 1500, 500), None, sampled(given, 0, 0, 1500)])
-    assert both
-    assert both == whole
-    apart = heads.merge_heads([sampled(given, 0, 1500, 500), sampled(given, 0, 0, 1000)])
-    assert apart
-    assert apart["runs"] == [{"first_run": 0, "num_runs": 1000}, {"first_run": 1500, "num_runs": 500}]
-    assert heads.runs_broken(whole, "data loss") > 0
-
-
 def test_a_head_that_needs_no_runs_is_told_alike_however_many_transitions_it_might_have_had(load):
     """So topping up, which keeps such heads, writes what asking for all runs at once does."""
     given = load()

@@ -1,7 +1,5 @@
 """Figures of grids of any size can be read, and say what they leave out."""
 
-import re
-
 import numpy as np
 import pytest
 
@@ -22,19 +20,6 @@ def test_figures_of_any_grid_are_of_bounded_size(num_points):
         assert len(save(figure, "svg")) < 150_000, name
         if num_points > MOST_ROWS:
             assert "of 3,000; all of them are in results.parquet" in canvas.caption_of(figure)
-
-
-@pytest.mark.exhaustive
-def test_figures_of_a_large_cross_are_of_bounded_size():
-    losses = np.linspace(0.1, 0.5, 25).tolist()
-    switch = {"variant__retain_null_key": [True, False]}
-    given = sweep([i % 7 for i in range(5000)], model__keys=range(10), model__values=range(10), **switch,
-                  faults__message_loss=losses)  # fmt: skip
-    for name, figure in figures(given.frame):
-        assert max(figure.get_size_inches()) < 20, name
-        assert len(save(figure, "svg")) < 1_000_000, name
-        # 5,000 points are 200 designs under 25 faults
-        assert re.search(r"of (5,000|200); all of them are in results.parquet", canvas.caption_of(figure))
 
 
 def test_an_axis_of_many_values_shows_some_of_them_from_end_to_end():

@@ -12,13 +12,9 @@ import pytest
 
 from quorisk.kernels.engines import registry
 from quorisk.kernels.engines.job import Job
-from quorisk.kernels.engines.numba_engine import simulate
-from quorisk.kernels.engines.points import pack
-from quorisk.kernels.model import OUTCOMES
 from quorisk.sparkjobs.plan import PLAN_SCHEMA, cut_tasks, pilot
 from quorisk.sparkjobs.run import TaskPiece, compile_once, pieces_of, run, run_piece
 from quorisk.sparkjobs.sweep import work_of
-from tests.sparkjobs.small import RUNS, directly
 
 
 @pytest.mark.parametrize("cores", [1, 2, 10, 50])
@@ -112,15 +108,6 @@ def test_one_worker_of_a_machine_compiles_while_the_others_wait(load, tmp_path, 
     assert set(others) == {0}
     compile_once(engine, work)
     assert len(others) <= 3
-
-
-def test_a_batch_of_mixed_points_is_each_point_alone(load):
-    experiment = load()
-    together = directly(experiment).to_pylist()
-    for index, (each, row) in enumerate(zip(experiment.points, together, strict=True)):
-        alone = pack(experiment.model, [each.point])
-        [sums] = simulate(experiment.model, alone, [Job(0, 0, RUNS)], experiment.run.seed)
-        assert [sums[i] for i in range(5)] == [row[name] for name in OUTCOMES], index
 
 
 def test_a_job_that_time_ends_before_spark_has_it_ends_and_no_other_job_does(load, monkeypatch):

@@ -1,32 +1,19 @@
 """The choice of an engine."""
 
 import json
-import math
 import os
 import subprocess
 import sys
 from types import SimpleNamespace
 
 import jax
-import numpy as np
 import pytest
 
-from quorisk.analysis.experiment import config
 from quorisk.kernels.engines import registry
-from quorisk.kernels.engines.job import Job
 from quorisk.kernels.errors import EngineError
-from quorisk.sparkjobs import folder, session
-from quorisk.sparkjobs.plan import cut_tasks
-from quorisk.sparkjobs.run import Done, run
-from quorisk.sparkjobs.sweep import work_of
 from tests.support import SMALL_FILE
 
-FILE = f"""{SMALL_FILE}[run]
-runs = 300
-seed = 5
-[grid]
-"rates.broker_crash" = [0.1, 1.0]
-"""
+FILE = f"{SMALL_FILE}[run]\nruns = 300\nseed = 5\n"
 
 
 @pytest.fixture
@@ -88,7 +75,7 @@ def test_a_platform_that_jax_cannot_start_is_told_in_a_line(machine, monkeypatch
 @pytest.mark.parametrize("platform", ["nonsense", "cuda"])
 def test_a_platform_that_jax_does_not_have_is_told_in_a_line(written, platform):
     """In a process of its own: JAX starts once."""
-    file = written("topic.toml", FILE.partition("[grid]")[0])
+    file = written("topic.toml", FILE)
     environment = os.environ | {"JAX_PLATFORMS": platform, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     code = (
         "from quorisk.kernels.engines import registry; registry._has_gpu = registry._has_cuda = lambda: False; "
@@ -113,7 +100,7 @@ def test_jax_is_not_imported_unless_it_is_asked_for():
 
 
 def test_the_command_runs_the_engine_asked_for_and_says_in_a_line_why_it_cannot(quorisk, machine, written):
-    file = written("topic.toml", FILE.partition("[grid]")[0])
+    file = written("topic.toml", FILE)
     machine(has_gpu=False, has_cuda=False)
     code, by_jax, _ = quorisk("estimate", str(file), "--set", "run.engine=jax", "--json")
     assert (code, '"engine": "jax"' in by_jax) == (0, True)
@@ -124,21 +111,3 @@ def test_the_command_runs_the_engine_asked_for_and_says_in_a_line_why_it_cannot(
     code, out, err = quorisk("estimate", str(file), "--set", "run.engine=jax")
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert err.startswith("error: this machine has a GPU, but JAX is installed for CPUs only")
-
-
-@pytest.mark.exhaustive
-@pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas")
-def test_on_spark_jax_gives_numbas_table(tmp_path, written, monkeypatch):
-    monkeypatch.setenv("JAX_PLATFORMS", "cpu")
-    path = written("small.toml", FILE)
-    tables = {}
-    with session.spark("local[1]", {}, tmp_path / folder.SPARK_LOG) as spark:
-        for engine in ("numba", "jax"):
-            experiment = config.load(path, [f"run.engine={engine}"])
-            tasks = cut_tasks([Job(0, 0, 300), Job(1, 0, 300)], np.ones(2), 3)
-            done: list[Done] = []
-            assert run(spark, spark.broadcast(work_of(experiment)), tasks, math.inf, done.extend)
-            assert {each.engine for each in done} == {engine}
-            tables[engine] = sorted((each.job, each.sums) for each in done)
-    assert tables["jax"] == tables["numba"]
-    assert len(tables["jax"]) > 2

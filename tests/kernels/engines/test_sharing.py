@@ -1,12 +1,11 @@
 """Instances that share a rate, and subsets lost with a probability of their own: the same runs on every engine."""
 
 import math
-import random
 from collections import Counter
 
 import pytest
 
-from quorisk.kernels.engines import jax_engine, numba_engine
+from quorisk.kernels.engines import numba_engine
 from quorisk.kernels.engines.job import RECORD, Job
 from quorisk.kernels.engines.lanes.build import QUEUED
 from quorisk.kernels.engines.lanes.traced import Shape
@@ -51,14 +50,6 @@ def test_all_engines_make_the_same_runs(name):
 def test_most_runs_come_to_what_is_refused():
     """Else that point would show nothing."""
     assert fuzz.share_refused(MODEL, POINTS[REFUSED], SEED, 500) > 0.5
-
-
-@pytest.mark.exhaustive
-def test_random_configurations():
-    for point, seed in fuzz.cases(MODEL, random.Random(4), 20):
-        made = fuzz.make(MODEL, point, seed, 500, [POINTS[REFUSED]])
-        assert (jax_engine.record(MODEL, made.points, made.job, seed) == made.records).all()
-        assert rerun(MODEL, point, seed, made.job.first_run).record() == tuple(made.records[0].tolist())
 
 
 def test_a_member_that_is_picked_otherwise_would_be_seen(monkeypatch):
