@@ -7,23 +7,19 @@ from typing import Any, NamedTuple
 class Found(NamedTuple):
     """What TLC counts."""
 
-    states: set[Any]
+    states: dict[Any, int]  # by state, its depth, counted from 1, in the order in which they are met
     generated_states: int  # initial states and every successor of every state
     depth: int
 
 
 def search(first: Hashable, successors: Callable[[Any], Iterable[Any]]) -> Found:
     """All states that come of the first one."""
-    seen, level = {first}, [first]
-    generated, depth = 1, 0
-    while level:
-        depth += 1
-        following = []
-        for state in level:
-            for after in successors(state):
-                generated += 1
-                if after not in seen:
-                    seen.add(after)
-                    following.append(after)
-        level = following
-    return Found(seen, generated, depth)
+    seen, left = {first: 1}, [first]
+    generated = 1
+    for state in left:  # which grows
+        for after in successors(state):
+            generated += 1
+            if after not in seen:
+                seen[after] = seen[state] + 1
+                left.append(after)
+    return Found(seen, generated, seen[left[-1]])

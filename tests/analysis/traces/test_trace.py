@@ -13,7 +13,6 @@ from quorisk.kernels.engines import numba_engine, points
 from quorisk.kernels.engines.job import RECORD, Job
 from quorisk.kernels.engines.rerun import rerun
 from quorisk.kernels.errors import ConfigError
-from quorisk.kernels.model import OUTCOMES
 from quorisk.kernels.ops import bits
 from quorisk.kernels.protocols.bookkeeper import MODEL as BOOKKEEPER
 from quorisk.kernels.protocols.compaction import MODEL as COMPACTION
@@ -22,7 +21,7 @@ from quorisk.kernels.states import store
 from quorisk.kernels.states.shortest import _step, shortest
 from tests.analysis.traces.showcases import CONFIGS, DEPTHS, NO_MEMORY, found_in, showcase
 from tests.references import bookkeeper, compaction, kafka, kafka_properties
-from tests.support import params_of, point_of, values_of
+from tests.support import params_of, values_of
 
 
 def levels_of_kafka(values):
@@ -156,30 +155,6 @@ def test_a_minimised_trace_does_not_go_on_behind_data_loss():
     assert paths.broken(COMPACTION, paths.replay(COMPACTION, params, shorter)[-1], params) == 0b010
 
 
-RUNS = [
-    (BOOKKEEPER, point_of(BOOKKEEPER, 0.3, {"client_closes_ledger_success": 0.01, "client_starts_recovery": 0.3},
-     bookies=4, entries=2, inflight=2, recovery_lac_floor=False, horizon=12.0, max_steps=30),
-     {"completed", "stuck", "horizon", "unfinished"}),
-    (BOOKKEEPER, point_of(BOOKKEEPER, 0.1, {"client_closes_ledger_success": 1e-9}, clients=3, bookies=3, ack_quorum=1),
-     {"completed"}),
-    (COMPACTION, point_of(COMPACTION, model_producer=False, messages=3, persist_cursor_before_delete=False),
-     {"completed", "lost"}),
-    (KAFKA, point_of(KAFKA, rates={"controller_shrink_isr": 0.1, "controller_elect_leader": 0.1}, replicas=3,
-     log_size=6, max_records=6, max_leader_epoch=5, truncation="high_watermark"), {"lost", "stuck"}),
-]  # fmt: skip
-
-
-@pytest.mark.sampled(2)
-@pytest.mark.parametrize(("model", "point", "outcomes"), RUNS)
-def test_a_run_comes_again_as_the_engine_recorded_it(model, point, outcomes):
-    first, seed = 2**33 + 4000, 2**40 + 5
-    records = numba_engine.record(model, points.pack(model, [point]), Job(0, first, 120), seed)
-    for i, record in enumerate(records.tolist()):
-        again = rerun(model, point, seed, first + i)
-        assert tuple(record) == again.record()
-    assert {OUTCOMES[outcome] for outcome in records[:, RECORD.index("outcome")]} >= outcomes
-
-
 def test_the_search_goes_on_behind_data_loss_and_random_runs_do_not():
     """With the horizon published first every compaction loses data, long before a ledger can leak."""
     overrides = ("publish_context_before_horizon=false", "run.runs=50000")
@@ -200,14 +175,6 @@ def test_what_no_random_run_of_the_point_could_do_is_said():
     lossy = showcase("defect2")._replace(grid_point=only_point(experiment))
     assert "message_loss is 0 here" in formats.origin(lossy)
     assert "0 here" not in formats.origin(showcase("defect2"))
-
-
-def test_nothing_found_is_not_nothing_there():
-    safe = found_in(
-        "defect1.toml", ("fence_recovery_reads=true", "runs=20000"), ["AllAckedEntriesAreReadable"], NO_MEMORY
-    )
-    assert (safe.trace, safe.proved) == (None, False)
-    assert safe.reason.startswith("none of 20,000 random runs broke AllAckedEntriesAreReadable")
 
 
 def test_replay_names_the_step_that_is_not_possible():

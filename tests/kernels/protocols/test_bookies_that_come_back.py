@@ -94,7 +94,7 @@ def found(k: bookkeeper.Constants, *faults: Fault) -> set[State]:
         for fault in faults:
             yield from fault(state, k)
 
-    return search(bookkeeper.initial(k), steps).states
+    return set(search(bookkeeper.initial(k), steps).states)
 
 
 def broken(states: set[State], k: bookkeeper.Constants) -> set[str]:
@@ -152,7 +152,7 @@ def decommissioned(k: bookkeeper.Constants, keeps: bool) -> set[State]:
                 elif not named & state.b_down:
                     yield after._replace(b_entries=state.b_entries) if keeps else after
 
-    return search(bookkeeper.initial(k), steps).states
+    return set(search(bookkeeper.initial(k), steps).states)
 
 
 def readable(state: State, k: bookkeeper.Constants) -> bool:

@@ -1,10 +1,7 @@
 """Fields that are read by index, guards for one instance, and a protocol that is written with both."""
 
-import json
-import math
 import pickle
 import random
-import sys
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -21,7 +18,6 @@ from quorisk.kernels.tracing.evaluate import Evaluation
 from quorisk.kernels.tracing.folding import new_graph
 from quorisk.kernels.tracing.program import program
 from tests import two_phase
-from tests.test_adding_a_protocol import SEVERAL, in_folder
 from tests.two_phase import by_bits
 
 SHAPES = [Rows(6, 3), Rows(20, 14), Rows(6, 20), Rows(1, 63), Pairs(6, 6, 3), Pairs(4, 6, 2), Pairs(5, 7, 5), Set(63)]
@@ -137,49 +133,3 @@ def test_both_forms_of_two_phase_commit_have_the_same_states(forced):
     found = [explore(model, params, MEMORY) for model in (two_phase.MODEL, by_bits.MODEL)]
     assert found[0] == found[1]
     assert bool(found[0].breaking_states["CommitSurvives"]) is not forced
-
-
-FILE = """
-protocol = "two_phase"
-[model]
-participants = 3
-[faults]
-max_crashes = 1
-[variant]
-force_before_telling = false
-[rates]
-crash = 0.1
-"""
-VERBS = [
-    ["check-protocol", "two_phase"],
-    ["init", "two_phase", "--out", "every_key.toml"],
-    ["estimate", "two_phase.toml", "--set", "run.runs=5000", "--json"],
-    ["exact", "two_phase.toml", "--json"],
-    ["explore", "two_phase.toml", "--json"],
-    ["sensitivity", "two_phase.toml"],
-    ["compare", "two_phase.toml", "--ablation", "--set", "run.runs=5000"],
-    ["trace", "two_phase.toml"],
-    ["recommend", "two_phase.toml", "--set", "grid.participants=[2, 3]", "--set", "run.runs=5000"],
-    ["run", "two_phase.toml", "--set", "grid.participants=[2, 3]", "--set", "run.runs=5000", "--out", "results"],
-    ["diff", "results", "results"],
-    ["plot", "results"],
-]
-
-
-@pytest.mark.exhaustive
-def test_every_verb_takes_the_declared_form(tmp_path):
-    metadata = tmp_path / "two_phase-1.0.dist-info"
-    metadata.mkdir()
-    (metadata / "METADATA").write_text("Name: two_phase\nVersion: 1.0\n")
-    (metadata / "entry_points.txt").write_text("[quorisk.protocols]\ntwo_phase = tests.two_phase\n")
-    (tmp_path / "two_phase.toml").write_text(FILE)
-    said = in_folder(tmp_path, sys.executable, "-c", SEVERAL, json.dumps(VERBS))
-    parts = {}
-    for verb in VERBS:
-        parts[verb[0]], end, said = said.partition("\n" + json.dumps(verb) + "\n")
-        assert end, verb
-    estimate, exact = json.loads(parts["estimate"]), json.loads(parts["exact"])
-    p = exact["invariants"]["CommitSurvives"]["p"]
-    assert 0.0 < p < 1.0
-    assert abs(estimate["invariants"]["CommitSurvives"]["p"] - p) < 4 * math.sqrt(p * (1 - p) / 5000)
-    assert (tmp_path / "results" / "report.html").is_file()

@@ -14,6 +14,7 @@ from quorisk.kernels.protocols.kafka.layout import State
 from quorisk.kernels.states.search import explore
 from tests.references import kafka as reference
 from tests.references import kafka_properties as properties
+from tests.references.searching import search
 from tests.support import ROOT, instances, params_of, random_walks, run, states_of, values_of
 
 SIZES = ("replicas", "log_size", "max_records", "max_leader_epoch")
@@ -247,14 +248,12 @@ def test_a_new_leader_exposes_what_it_has_below_its_high_watermark():
 
 def test_neither_strong_isr_nor_the_survival_of_committed_records_implies_the_other():
     params = params_of(MODEL, **named((2, 1, 1, 2)), truncation="high_watermark")
-    start = MODEL.initial(params, 0)
-    seen, left, found = {start}, [start], set()
-    while left:
-        state = left.pop()
-        found.add(("StrongIsr" in broken(state, params), "CommittedRecordsSurvive" in broken(state, params)))
-        after = [action.apply(state, params, instance, 0) for action, instance in instances(MODEL, state, params)]
-        left += [new for new in dict.fromkeys(after) if new not in seen]
-        seen.update(after)
+
+    def successors(state):
+        return (action.apply(state, params, instance, 0) for action, instance in instances(MODEL, state, params))
+
+    broken_in = [broken(state, params) for state in search(MODEL.initial(params, 0), successors).states]
+    found = {("StrongIsr" in each, "CommittedRecordsSurvive" in each) for each in broken_in}
     assert found == {(False, False), (False, True), (True, False), (True, True)}
 
 

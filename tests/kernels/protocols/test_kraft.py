@@ -22,6 +22,7 @@ from quorisk.kernels.states.search import explore
 from tests.analysis.exact import chains
 from tests.references import kraft as reference
 from tests.references.kraft import controller as reference_controller
+from tests.references.searching import search
 from tests.references.tlc_rows import TLC
 from tests.support import ROOT, params_of, point_of, states_of, values_of
 
@@ -69,16 +70,10 @@ def breaks(sizes, faults, **variant):
 @pytest.mark.parametrize("row", [row for row in ROWS if row["distinct_states"] < 2000], ids=lambda row: row["name"])
 def test_the_interpreter_finds_what_tlc_finds(row):
     values = values_of_row(row)
-    first = reference.initial(values)
-    seen, level, depth = {first}, [first], 1
-    while level:
-        found = [after for s in level for action in reference.ACTIONS.values() for after in action(s, values)]
-        level = [after for after in dict.fromkeys(found) if after not in seen]
-        seen.update(level)
-        depth += bool(level)
-    assert (len(seen), depth) == (row["distinct_states"], row["depth"])
+    found = search(reference.initial(values), lambda state: reference.successors(state, values))
+    assert (len(found.states), found.depth) == (row["distinct_states"], row["depth"])
     for name, count in row["breaking_states"].items():
-        assert sum(not reference.PROPERTIES[name](s, values) for s in seen) == count, name
+        assert sum(not reference.PROPERTIES[name](state, values) for state in found.states) == count, name
 
 
 def any_values(chance, brokers, semantics, variant, outages, operations):

@@ -11,7 +11,7 @@ import quorisk
 from quorisk.analysis.estimate.estimate import estimate
 from quorisk.analysis.experiment import config
 from quorisk.analysis.traces import minimise
-from quorisk.kernels import declared, paths
+from quorisk.kernels import paths
 from quorisk.kernels.engines import numba_engine, points
 from quorisk.kernels.engines.job import RECORD, Job
 from quorisk.kernels.engines.rerun import rerun
@@ -255,20 +255,6 @@ def test_what_is_lost_is_told_and_can_be_sent_again():
     told = tell(state, params, "request_vote", instance, after)
     assert [message.receiver for message in told.lost] == ["n2"]
     assert not told.sent
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"servers": 3, "values": 1, "max_elections": 4, "max_restarts": 3, **NO_FSYNC},
-        {"servers": 4, "values": 1, "max_elections": 5, "max_restarts": 4, **NO_FSYNC},
-        {"servers": 2, "values": 2, "max_elections": 5, "max_restarts": 3, "resend": False, **NO_FSYNC},
-    ],
-    ids=lambda given: str(given["servers"]),
-)
-@pytest.mark.exhaustive
-def test_no_step_takes_more_than_the_margin_says(given):
-    assert declared.check_margin(MODEL, params_of(MODEL, **given)) == declared.MARGIN_STEPS
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """The search of all states, and the exact chain of random runs through them."""
 
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from math import fsum
 from typing import Any
@@ -10,44 +10,38 @@ import numpy as np
 from scipy.sparse import csc_array, eye_array
 from scipy.sparse.linalg import splu
 
+from quorisk.kernels.protocols.bookkeeper.describe import SpecState
 from tests.references.bookkeeper.actions import ACTIONS, LOST_WITH, instances
 from tests.references.bookkeeper.beginning import initial
 from tests.references.bookkeeper.properties import DATA_LOSS, INVARIANTS, invariants
 from tests.references.bookkeeper.state import Constants
+from tests.references.searching import search
 
 
-def explore(constants: Constants, limit: int | None = None) -> dict[str, Any]:
-    """Breadth-first search of all states; with a limit, until more distinct states than that are met."""
-    seen = {initial(constants)}
-    level = list(seen)
-    generated, depth = 1, 0
+def explore(constants: Constants) -> dict[str, Any]:
+    """What a search of all states counts."""
     first_broken = dict.fromkeys(INVARIANTS, 0)
     breaking_states = dict.fromkeys(INVARIANTS, 0)
     first_depth: dict[str, int] = {}
     action_counts = dict.fromkeys(ACTIONS, 0)
-    while level and (limit is None or len(seen) <= limit):
-        depth += 1
-        next_level = []
-        for state in level:
-            breaks = [name for name, holds in invariants(state, constants).items() if not holds]
-            for name in breaks[:1]:
-                first_broken[name] += 1
-            for name in breaks:
-                breaking_states[name] += 1
-                first_depth.setdefault(name, depth)
-            for instance in instances(state, constants):
-                action_counts[instance.action] += len(instance.outcomes)
-                generated += len(instance.outcomes)
-                for _, _, successor in instance.outcomes:
-                    if successor not in seen:
-                        seen.add(successor)
-                        next_level.append(successor)
-        level = next_level
+
+    def successors(state: SpecState) -> Iterator[SpecState]:
+        for instance in instances(state, constants):
+            action_counts[instance.action] += len(instance.outcomes)
+            yield from (after for *_, after in instance.outcomes)
+
+    found = search(initial(constants), successors)
+    for state, depth in found.states.items():
+        breaks = [name for name, holds in invariants(state, constants).items() if not holds]
+        for name in breaks[:1]:
+            first_broken[name] += 1
+        for name in breaks:
+            breaking_states[name] += 1
+            first_depth.setdefault(name, depth)
     return {
-        "distinct_states": len(seen),
-        "generated_states": generated,
-        "depth": depth,
-        "complete": not level,
+        "distinct_states": len(found.states),
+        "generated_states": found.generated_states,
+        "depth": found.depth,
         "states_by_first_broken_invariant": first_broken,
         "invariants": {
             name: {"breaking_states": breaking_states[name], "first_depth": first_depth.get(name)}

@@ -78,3 +78,8 @@ ACTIONS: dict[str, Callable[[SpecState, Values], Successors]] = {
         session_times_out,
     )
 }
+
+
+def successors(s: SpecState, v: Values) -> Successors:
+    """What each way of each action leads to."""
+    return (after for action in ACTIONS.values() for after in action(s, v))
