@@ -170,12 +170,18 @@ def test_lifetimes_and_rates_13_decades_apart_equal_rational_arithmetic(name):
     ids=str,
 )
 def test_bookkeeper_equals_the_reference(sizes, variant, loss, rates):
-    expected = reference.loss_chain(reference.Constants(*sizes, **variant), loss, rates)
-    found, _, ours = solved(BOOKKEEPER, point_of(BOOKKEEPER, loss, rates, **named(*sizes), **variant))
+    chain_equals_the_reference(sizes, variant, loss, rates)
+
+
+def chain_equals_the_reference(sizes, given, loss, rates, **p_lost):
+    """Returns the probability of each breach by the reference, once the model's are the same."""
+    expected = reference.loss_chain(reference.Constants(*sizes, **given), loss, rates, **p_lost)
+    found, _, ours = solved(BOOKKEEPER, point_of(BOOKKEEPER, loss, rates, **named(*sizes), **given, **p_lost))
     assert len(found.ends) == expected["states"]
     assert ours.expected_steps == pytest.approx(expected["expected_steps"], rel=1e-12)
     for name, p in expected["p"].items():
         assert ours.invariants[name] == pytest.approx(p, rel=1e-12, abs=0.0), name
+    return expected["p"]
 
 
 OUTAGES = {"cluster_loses_power": 0.4, "rack_loses_power": 1.7, "client_closes_ledger_success": 0.3}
@@ -200,13 +206,7 @@ MADE_ANEW = {"auto_recovery": True, "replacement": True}
 )
 def test_power_outages_equal_the_reference(sizes, faults):
     p_lost = {"p_lost_in_outage": 0.3, "p_lost_in_rack_outage": 0.7}
-    expected = reference.loss_chain(reference.Constants(*sizes, **faults), 0.1, OUTAGES, **p_lost)
-    found, _, ours = solved(BOOKKEEPER, point_of(BOOKKEEPER, 0.1, OUTAGES, **named(*sizes), **faults, **p_lost))
-    assert len(found.ends) == expected["states"]
-    assert ours.expected_steps == pytest.approx(expected["expected_steps"], rel=1e-12)
-    for name, p in expected["p"].items():
-        assert ours.invariants[name] == pytest.approx(p, rel=1e-12, abs=0.0), name
-    assert expected["p"]["AckedEntriesSurvive"] > 1e-3
+    assert chain_equals_the_reference(sizes, faults, 0.1, OUTAGES, **p_lost)["AckedEntriesSurvive"] > 1e-3
 
 
 @pytest.mark.sampled(2)
@@ -280,27 +280,9 @@ def test_a_loop_at_one_state():
 @pytest.mark.parametrize("rates", [tandem.RATES, {"arrive": 1e-6, "serve_first": 1.0, "serve_second": 1.0}], ids=str)
 def test_small_probabilities_in_rational_arithmetic(rates):
     """Down to 1e-33, where every run comes back to where it was again and again."""
-    found, _, ours = solved(tandem.MODEL, external_point({"capacity": 7}, rates, 0.0))
-    assert ours.data_loss == pytest.approx(float(in_fractions(found)), rel=1e-13, abs=0.0)
-
-
-def in_fractions(found):
-    """P(LOST) from the first state by Gauss-Jordan elimination in exact arithmetic."""
-    size = len(found.ends)
-    rows = {i: {i: Fraction(1)} for i in range(size)}
-    right = {i: Fraction(int(found.ends[i] == LOST)) for i in range(size)}
-    for i in range(size):
-        odds = [Fraction(float(p)) for p in found.p[found.first[i] : found.first[i + 1]]]
-        for j, p in zip(found.target[found.first[i] : found.first[i + 1]].tolist(), odds, strict=True):
-            rows[i][j] = rows[i].get(j, Fraction(0)) - p / sum(odds)
-    for k in range(size - 1, 0, -1):
-        for i in [i for i in range(k) if rows[i].get(k)]:
-            factor = rows[i].pop(k) / rows[k][k]
-            right[i] -= factor * right[k]
-            for j, value in rows[k].items():
-                if j != k:
-                    rows[i][j] = rows[i].get(j, Fraction(0)) - factor * value
-    return right[0] / rows[0][0]
+    point = external_point({"capacity": 7}, rates, 0.0)
+    exactly, (_, _, ours) = ends_in_fractions(tandem.MODEL, point), solved(tandem.MODEL, point)
+    assert ours.data_loss == pytest.approx(float(exactly["lost"]), rel=1e-13, abs=0.0)
 
 
 def test_bounds_by_steps_and_time_equal_dense_matrices():

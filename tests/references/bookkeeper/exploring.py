@@ -11,6 +11,7 @@ from scipy.sparse import csc_array, eye_array
 from scipy.sparse.linalg import splu
 
 from quorisk.kernels.protocols.bookkeeper.describe import SpecState
+from tests.references import absorbing
 from tests.references.bookkeeper.actions import ACTIONS, LOST_WITH, instances
 from tests.references.bookkeeper.beginning import initial
 from tests.references.bookkeeper.properties import DATA_LOSS, INVARIANTS, invariants
@@ -83,23 +84,14 @@ def expected_visits(graph: Graph, stop: set[int]) -> list[float]:
 def _steps(constants: Constants) -> tuple[list[list[tuple[str, list[tuple[int, int, int]]]]], list[dict[str, bool]]]:
     """Of every state that runs reach, whatever their rates: each action instance and what it may come to (messages
     sent, lost, the next state's number); and which invariants hold. State 0 is the initial one."""
-    start = initial(constants)
-    number = {start: 0}
-    queue = deque([start])
-    moves: list[list[tuple[str, list[tuple[int, int, int]]]]] = []
     holding: list[dict[str, bool]] = []
-    while queue:
-        state = queue.popleft()
+
+    def is_lost(state: SpecState) -> bool:
         holding.append(invariants(state, constants))
-        found = instances(state, constants) if all(holding[-1][name] for name in DATA_LOSS) else []
-        moves.append([])
-        for one in found:
-            for _, _, successor in one.outcomes:
-                if successor not in number:
-                    number[successor] = len(number)
-                    queue.append(successor)
-            moves[-1].append((one.action, [(sent, lost, number[after]) for sent, lost, after in one.outcomes]))
-    return moves, holding
+        return not all(holding[-1][name] for name in DATA_LOSS)
+
+    graph = absorbing.explore(initial(constants), lambda state: instances(state, constants), is_lost)
+    return graph.instances, holding
 
 
 def loss_chain(
