@@ -102,63 +102,35 @@ def test_incidents_and_metrics_are_read_together(quorisk, tmp_path):
     assert found["rates.data_loss_shutdown"]["exposure_s"] == 10 * 365 * 86_400
 
 
+def listed(nodes="1", since="2025-01-01", until="2026-01-01"):
+    return ["list.csv", "--nodes", nodes, "--since", since, "--until", until]
+
+
+NO_DRIVES = "no drive statistics (CSV or Parquet with date, serial_number, model, capacity_bytes, f"
+NOTHING = "nothing that can be counted"
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (["none"], "none: no such file or folder"),
-        (
-            ["x.csv"],
-            "x.csv: no drive statistics (CSV or Parquet with date, serial_number, model, capacity_bytes, failure)",
-        ),
+        (["x.csv"], f"x.csv: {NO_DRIVES}ailure)"),
         (["data", "--of", "M9"], "--of M9: any, fleet, or one of the models M1, M2"),
         (["data", "--profile", "none"], 'profile = "none": one of bookkeeper_ssd'),
         (["data", "--out", "x.json"], "--out x.json: a file name that ends in .toml"),
-        (
-            ["list.csv"],
-            "list.csv: a list of incidents does not say how many nodes were watched, nor for how long: give --n",
-        ),
-        (
-            ["list.csv", "--nodes", "0", "--since", "2025", "--until", "2026-01-01"],
-            "--since 2025: a date or time, such as",
-        ),
-        (
-            ["list.csv", "--nodes", "0", "--since", "2025-01-01", "--until", "2026-01-01"],
-            "--nodes 0.0: a number above 0",
-        ),
-        *(
-            (
-                ["list.csv", "--nodes", given, "--since", "2025-01-01", "--until", "2026-01-01"],
-                f"--nodes {given}: a number above 0",
-            )
-            for given in ("nan", "inf", "-2.0")
-        ),
-        (
-            ["list.csv", "--nodes", "1", "--since", "2026-01-01", "--until", "2025-01-01"],
-            "--until 2025-01-01: a time after",
-        ),
+        (["list.csv"], "list.csv: a list of incidents does not say how many nodes were watched, nor for how long: "),
+        (listed(nodes="0", since="2025"), "--since 2025: a date or time, such as"),
+        (listed(nodes="0"), "--nodes 0.0: a number above 0"),
+        *((listed(nodes=given), f"--nodes {given}: a number above 0") for given in ("nan", "inf", "-2.0")),
+        (listed(since="2026-01-01", until="2025-01-01"), "--until 2025-01-01: a time after"),
+        (listed(since="0001-01-01", until="2025-01-01"), "--since 0001-01-01: a time after 2000-01-01"),
+        (listed(until="9999-12-31"), "--until 9999-12-31: a time that has passed"),
         (["data", "--master", "x"], '--master "x": local[CORES], spark://HOST:PORT'),
-        (["empty.csv"], "empty.csv: nothing that can be counted, as there are no rows"),
+        (["empty.csv"], f"empty.csv: {NOTHING}, as there are no rows"),
         (["fifo.json"], "fifo.json: neither a file nor a folder"),
-        (
-            ["wide.csv"],
-            "wide.csv: no drive statistics (CSV or Parquet with date, serial_number, model, capacity_bytes, f",
-        ),
-        (
-            ["up.json"],
-            "up.json: nothing that can be counted; samples of a switch that are neither 0 nor 1, as of",
-        ),
-        (
-            ["data", "other.json"],
-            "other.json: nothing that can be counted; series of other metrics: 1 (fir",
-        ),
-        (
-            ["list.csv", "--nodes", "1", "--since", "0001-01-01", "--until", "2025-01-01"],
-            "--since 0001-01-01: a time after 2000-01-01",
-        ),
-        (
-            ["list.csv", "--nodes", "1", "--since", "2025-01-01", "--until", "9999-12-31"],
-            "--until 9999-12-31: a time that has passed",
-        ),
+        (["wide.csv"], f"wide.csv: {NO_DRIVES}"),
+        (["up.json"], f"up.json: {NOTHING}; samples of a switch that are neither 0 nor 1, as of"),
+        (["data", "other.json"], f"other.json: {NOTHING}; series of other metrics: 1 (fir"),
     ],
 )
 def test_what_cannot_be_read_is_refused(quorisk, data, arguments, said):

@@ -1,5 +1,6 @@
 """Experiment files that are refused: one clear line for each, whatever a file holds."""
 
+import json
 import re
 
 import pytest
@@ -14,159 +15,93 @@ from quorisk.kernels.protocols.compaction import MODEL as COMPACTION
 from tests.analysis.experiment.files import BOOKKEEPER, TOPIC
 from tests.support import refusal
 
-A_RATE = ', or a rate such as "1 / 2 ms" or "1 % / year"'
+A_RATE = '0, or a number from 1e-100 to 1e100, or a rate such as "1 / 2 ms" or "1 % / year"'
 A_TIME = ', or a time such as "5 s" or "7 days"'
+NO_TOML = "not a TOML value (numbers, true, false, [lists] and quoted strings are)"
+OVERRIDES = {
+    "ack_quorum=4": "model.ack_quorum = 4: at most write_quorum (3)",
+    "ack_quorum=0": "model.ack_quorum = 0: an integer from 1 to 6",
+    "ack_quorum=true": "model.ack_quorum = true: an integer from 1 to 6",
+    "ack_quorum=2.0": "model.ack_quorum = 2.0: an integer from 1 to 6",
+    "ack_quorum='2'": 'model.ack_quorum = "2": an integer from 1 to 6',
+    "ack_quorum=[2]": "model.ack_quorum = [2]: an integer from 1 to 6",
+    "message_loss=1.1": "faults.message_loss = 1.1: 0, or a number from 1e-15 to 1",
+    "message_loss=true": "faults.message_loss = true: 0, or a number from 1e-15 to 1",
+    f"message_loss='{'x' * 99}'": f'faults.message_loss = "{"x" * 56}...: 0, or a number from 1e-15 to 1',
+    "message_loss=nan": "faults.message_loss = NaN: 0, or a number from 1e-15 to 1",
+    "message_loss=9e-16": "faults.message_loss = 9e-16: 0, or a number from 1e-15 to 1",
+    "fence_recovery_reads=1": "variant.fence_recovery_reads = 1: true or false",
+    "semantics=spec": 'variant.semantics = "spec": one of "intended", "literal"',
+    "client_creates_ledger=-1": f"rates.client_creates_ledger = -1: {A_RATE}",
+    "client_creates_ledger=inf": f"rates.client_creates_ledger = Infinity: {A_RATE}",
+    "client_creates_ledger=1e-101": f"rates.client_creates_ledger = 1e-101: {A_RATE}",
+    "client_creates_ledger=1e101": f"rates.client_creates_ledger = 1e+101: {A_RATE}",
+    "runs=0": "run.runs = 0: an integer from 1 to 1000000000000",
+    "seed=-1": f"run.seed = -1: an integer from 0 to {2**63 - 1}",
+    "horizon=0": f"run.horizon = 0: a number from 1e-100 to 1e100 (inf: none){A_TIME}",
+    "horizon=1e101": f"run.horizon = 1e+101: a number from 1e-100 to 1e100 (inf: none){A_TIME}",
+    "confidence=1": "run.confidence = 1: a number between 0 and 1",
+    "engine=cuda": 'run.engine = "cuda": one of "auto", "numba", "lanes", "jax"',
+    "ack_quorum": '`overrides` "ack_quorum": written as section.key=value',
+    "ack_quorum=1 2": f'"1 2": {NO_TOML}',
+    "ack_quorum=1\nb=2": rf'"1\nb=2": {NO_TOML}',
+    "model.ack_quorom=2": "model.ack_quorom = 2: there is no key model.ack_quorom; did you mean model.ack_quorum?",
+}
+THEIRS = "replica.lag.time.max.ms"
+FILES = {
+    "ack_quorom = 2": "model.ack_quorom = 2: there is no key model.ack_quorom; did you mean model.ack_quorum?",
+    "message_loss = 0.1": "model.message_loss = 0.1: there is no key model.message_loss; "
+    "did you mean faults.message_loss?",
+    "zzz = 1": "model.zzz = 1: there is no key model.zzz; "
+    "[model] has bookies, clients, ensemble_size, write_quorum, ack_quorum, entries, inflight, racks, "
+    "min_racks_per_write_quorum, ledger",
+    "[faults]\nmax_stalls = 1": "faults.max_stalls = 1: there is no key faults.max_stalls; "
+    'it is a key of protocol = "kraft"',
+    f'[rates]\n"{THEIRS}" = 1': f"rates.{THEIRS} = 1: there is no key rates.{THEIRS}; "
+    'it is a key of protocol = "kraft"',
+    "[fault]\nmessage_loss = 0.1": "fault: no such table; did you mean faults?",
+    "[folts]\nmessage_loss = 0.1": f"folts: no such table; there are {', '.join(TABLES)}",
+    "[[rates]]\nclient_creates_ledger = 1": 'rates = [{"client_creates_ledger": 1}]: a table, [rates]',
+    "[grid]\nack_quorum = 2": "grid.ack_quorum = 2: a list, such as [2]",
+    "[grid]\nack_quorum = []": "grid.ack_quorum = []: a list, such as [2, 3]",
+    "[grid]\nack_quorum = [1, 2, 1]": "grid.model.ack_quorum = [1, 2, 1]: 1 is listed twice",
+    "[grid]\nack_quorum = [1, 9]": "value 2 of grid.model.ack_quorum = 9: an integer from 1 to 6",
+    "[grid]\nseed = [1, 2]": "grid.run.seed = [1, 2]: cannot vary; set it in [run]",
+    "[grid]\nack_quorum = [1]\nmodel.ack_quorum = [2]": "grid.model.ack_quorum = [2]: "
+    "[grid] lists model.ack_quorum already",
+    "[grid]\nzzz = [1]": "grid.zzz = [1]: there is no key zzz; use table.key, such as run.runs",
+    "[grid]\nwrite_quorum = [3, 1]": "model.ack_quorum = 2: at most write_quorum (1) "
+    "(at the grid point model.write_quorum = 1; grid.where can exclude it)",
+    "[grid]\nwhere = 'ack_quorum < 3'": 'grid.where = "ack_quorum < 3": a list, such as ["ack_quorum < 3"]',
+    "[grid]\nwhere = ['ack_quorum < ack_quorum']": "grid.where: no point of the grid meets all the conditions",
+    "[grid]\nwhere = [2]": 'grid.where = 2: conditions look like "ack_quorum <= write_quorum"',
+}
+CONDITIONS = {
+    "ack_quorum = 2": 'conditions look like "ack_quorum <= write_quorum"',
+    'ack_quorum < __import__("os")': rf'"__import__(\"os\")": {NO_TOML}',
+    "ack_quorum < write_quorom": "there is no key write_quorom; did you mean model.write_quorum?",
+    "ack_quorum == true": "model.ack_quorum is an integer from 1 to 6; true is not",
+    "semantics == semantics + 1": 'variant.semantics is one of "intended", "literal"; semantics + 1 is not',
+    'semantics == "spec"': 'variant.semantics is one of "intended", "literal"; "spec" is not',
+    "fence_recovery_reads < true": "variant.fence_recovery_reads is true or false; compare with == or !=",
+    "ack_quorum == semantics": "model.ack_quorum is an integer from 1 to 6; semantics is not",
+}
 
 
-ERRORS = [
-    # what the file adds, overrides, what is said
-    ("", ["ack_quorum=4"], "model.ack_quorum = 4: at most write_quorum (3)"),
-    ("", ["ack_quorum=0"], "model.ack_quorum = 0: an integer from 1 to 6"),
-    ("", ["ack_quorum=true"], "model.ack_quorum = true: an integer from 1 to 6"),
-    ("", ["ack_quorum=2.0"], "model.ack_quorum = 2.0: an integer from 1 to 6"),
-    ("", ["ack_quorum='2'"], 'model.ack_quorum = "2": an integer from 1 to 6'),
-    ("", ["ack_quorum=[2]"], "model.ack_quorum = [2]: an integer from 1 to 6"),
-    ("", ["message_loss=1.1"], "faults.message_loss = 1.1: 0, or a number from 1e-15 to 1"),
-    ("", ["message_loss=true"], "faults.message_loss = true: 0, or a number from 1e-15 to 1"),
-    (
-        "",
-        ["message_loss='" + "x" * 99 + "'"],
-        'faults.message_loss = "' + "x" * 56 + "...: 0, or a number from 1e-15 to 1",
-    ),
-    ("", ["message_loss=nan"], "faults.message_loss = NaN: 0, or a number from 1e-15 to 1"),
-    ("", ["fence_recovery_reads=1"], "variant.fence_recovery_reads = 1: true or false"),
-    ("", ["semantics=spec"], 'variant.semantics = "spec": one of "intended", "literal"'),
-    (
-        "",
-        ["client_creates_ledger=-1"],
-        f"rates.client_creates_ledger = -1: 0, or a number from 1e-100 to 1e100{A_RATE}",
-    ),
-    (
-        "",
-        ["client_creates_ledger=inf"],
-        f"rates.client_creates_ledger = Infinity: 0, or a number from 1e-100 to 1e100{A_RATE}",
-    ),
-    (
-        "",
-        ["client_creates_ledger=1e-101"],
-        f"rates.client_creates_ledger = 1e-101: 0, or a number from 1e-100 to 1e100{A_RATE}",
-    ),
-    (
-        "",
-        ["client_creates_ledger=1e101"],
-        f"rates.client_creates_ledger = 1e+101: 0, or a number from 1e-100 to 1e100{A_RATE}",
-    ),
-    ("", ["message_loss=9e-16"], "faults.message_loss = 9e-16: 0, or a number from 1e-15 to 1"),
-    ("", ["runs=0"], "run.runs = 0: an integer from 1 to 1000000000000"),
-    ("", ["seed=-1"], f"run.seed = -1: an integer from 0 to {2**63 - 1}"),
-    ("", ["horizon=0"], f"run.horizon = 0: a number from 1e-100 to 1e100 (inf: none){A_TIME}"),
-    ("", ["horizon=1e101"], f"run.horizon = 1e+101: a number from 1e-100 to 1e100 (inf: none){A_TIME}"),
-    ("", ["confidence=1"], "run.confidence = 1: a number between 0 and 1"),
-    ("", ["engine=cuda"], 'run.engine = "cuda": one of "auto", "numba", "lanes", "jax"'),
-    ("", ["ack_quorum"], '`overrides` "ack_quorum": written as section.key=value'),
-    ("", ["ack_quorum=1 2"], '"1 2": not a TOML value (numbers, true, false, [lists] and quoted strings are)'),
-    ("", ["ack_quorum=1\nb=2"], r'"1\nb=2": not a TOML value (numbers, true, false, [lists] and quoted strings are)'),
-    (
-        "",
-        ["model.ack_quorom=2"],
-        "model.ack_quorom = 2: there is no key model.ack_quorom; did you mean model.ack_quorum?",
-    ),
-    ("ack_quorom = 2", [], "model.ack_quorom = 2: there is no key model.ack_quorom; did you mean model.ack_quorum?"),
-    (
-        "message_loss = 0.1",
-        [],
-        "model.message_loss = 0.1: there is no key model.message_loss; did you mean faults.message_loss?",
-    ),
-    (
-        "zzz = 1",
-        [],
-        "model.zzz = 1: there is no key model.zzz; "
-        "[model] has bookies, clients, ensemble_size, write_quorum, ack_quorum, entries, inflight, racks, "
-        "min_racks_per_write_quorum, ledger",
-    ),
-    (
-        "[faults]\nmax_stalls = 1",
-        [],
-        'faults.max_stalls = 1: there is no key faults.max_stalls; it is a key of protocol = "kraft"',
-    ),
-    (
-        '[rates]\n"replica.lag.time.max.ms" = 1',
-        [],
-        "rates.replica.lag.time.max.ms = 1: there is no key rates.replica.lag.time.max.ms; it is a key of protocol = "
-        '"kraft"',
-    ),
-    ("[fault]\nmessage_loss = 0.1", [], "fault: no such table; did you mean faults?"),
-    ("[folts]\nmessage_loss = 0.1", [], f"folts: no such table; there are {', '.join(TABLES)}"),
-    ("[[rates]]\nclient_creates_ledger = 1", [], 'rates = [{"client_creates_ledger": 1}]: a table, [rates]'),
-    ("[grid]\nack_quorum = 2", [], "grid.ack_quorum = 2: a list, such as [2]"),
-    ("[grid]\nack_quorum = []", [], "grid.ack_quorum = []: a list, such as [2, 3]"),
-    ("[grid]\nack_quorum = [1, 2, 1]", [], "grid.model.ack_quorum = [1, 2, 1]: 1 is listed twice"),
-    ("[grid]\nack_quorum = [1, 9]", [], "value 2 of grid.model.ack_quorum = 9: an integer from 1 to 6"),
-    ("[grid]\nseed = [1, 2]", [], "grid.run.seed = [1, 2]: cannot vary; set it in [run]"),
-    (
-        "[grid]\nack_quorum = [1]\nmodel.ack_quorum = [2]",
-        [],
-        "grid.model.ack_quorum = [2]: [grid] lists model.ack_quorum already",
-    ),
-    ("[grid]\nzzz = [1]", [], "grid.zzz = [1]: there is no key zzz; use table.key, such as run.runs"),
-    (
-        "[grid]\nwrite_quorum = [3, 1]",
-        [],
-        "model.ack_quorum = 2: at most write_quorum (1) "
-        "(at the grid point model.write_quorum = 1; grid.where can exclude it)",
-    ),
-    ("[grid]\nwhere = 'ack_quorum < 3'", [], 'grid.where = "ack_quorum < 3": a list, such as ["ack_quorum < 3"]'),
-    ("[grid]\nwhere = ['ack_quorum < ack_quorum']", [], "grid.where: no point of the grid meets all the conditions"),
-    (
-        "[grid]\nwhere = ['ack_quorum = 2']",
-        [],
-        'grid.where = "ack_quorum = 2": conditions look like "ack_quorum <= write_quorum"',
-    ),
-    ("[grid]\nwhere = [2]", [], 'grid.where = 2: conditions look like "ack_quorum <= write_quorum"'),
-    (
-        "[grid]\nwhere = ['ack_quorum < __import__(\"os\")']",
-        [],
-        r'grid.where = "ack_quorum < __import__(\"os\")": "__import__(\"os\")": '
-        "not a TOML value (numbers, true, false, [lists] and quoted strings are)",
-    ),
-    (
-        "[grid]\nwhere = ['ack_quorum < write_quorom']",
-        [],
-        'grid.where = "ack_quorum < write_quorom": there is no key write_quorom; did you mean model.write_quorum?',
-    ),
-    (
-        "[grid]\nwhere = ['ack_quorum == true']",
-        [],
-        'grid.where = "ack_quorum == true": model.ack_quorum is an integer from 1 to 6; true is not',
-    ),
-    (
-        "[grid]\nwhere = ['semantics == semantics + 1']",
-        [],
-        'grid.where = "semantics == semantics + 1": variant.semantics is one of "intended", "literal"; '
-        "semantics + 1 is not",
-    ),
-    (
-        "[grid]\nwhere = ['semantics == \"spec\"']",
-        [],
-        r'grid.where = "semantics == \"spec\"": variant.semantics is one of "intended", "literal"; "spec" is not',
-    ),
-    (
-        "[grid]\nwhere = ['fence_recovery_reads < true']",
-        [],
-        'grid.where = "fence_recovery_reads < true": variant.fence_recovery_reads is true or false; '
-        "compare with == or !=",
-    ),
-    (
-        "[grid]\nwhere = ['ack_quorum == semantics']",
-        [],
-        'grid.where = "ack_quorum == semantics": model.ack_quorum is an integer from 1 to 6; semantics is not',
-    ),
-]
+@pytest.mark.parametrize("override", OVERRIDES)
+def test_an_override_that_cannot_be_used_is_named_with_its_value_and_what_is_allowed(read, override):
+    assert refusal(read, BOOKKEEPER, override) == f"x.toml: {OVERRIDES[override]}"
 
 
-@pytest.mark.parametrize(("more", "overrides", "said"), ERRORS, ids=[said[:40] for _, _, said in ERRORS])
-def test_what_cannot_be_used_is_named_with_its_value_and_what_is_allowed(read, more, overrides, said):
-    assert refusal(read, BOOKKEEPER + more, *overrides) == f"x.toml: {said}"
+@pytest.mark.parametrize("more", FILES)
+def test_so_is_what_a_file_adds(read, more):
+    assert refusal(read, BOOKKEEPER + more) == f"x.toml: {FILES[more]}"
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_so_is_a_condition_of_a_grid(read, condition):
+    said = f"x.toml: grid.where = {json.dumps(condition)}: {CONDITIONS[condition]}"
+    assert refusal(read, f"{BOOKKEEPER}[grid]\nwhere = ['{condition}']") == said
 
 
 def test_a_bare_name_has_to_be_unambiguous():

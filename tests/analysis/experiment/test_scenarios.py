@@ -119,66 +119,42 @@ def test_a_list_varies_no_scenario_that_has_its_own_value_but_one_that_is_picked
     assert {each.point.rates["client_starts_recovery"] for each in rates.points} == {1.0, 2.0}
 
 
-ERRORS = [
-    # what the file adds to two scenarios, overrides, what is said
-    (
-        "[grid]\nmessage_loss = [0.1, 0.2]",
-        [],
-        "scenarios.entry.faults.message_loss = 1e-06: [grid] lists faults.message_loss already",
-    ),
-    ("[scenarios.third]\nclients = 1", [], "scenarios.third.per_year: missing; the times a year that it happens"),
-    (
-        "[scenarios.third]\nper_year = -1",
-        [],
-        "scenarios.third.per_year = -1: a number from 0 to 1e30, the times a year that it happens",
-    ),
-    ("[scenarios.third]\nper_year = 1\nabout = 2", [], "scenarios.third.about = 2: a string"),
-    (
-        "[scenarios.third]\nper_year = 1\nseed = 2",
-        [],
-        "scenarios.third.seed = 2: cannot differ between scenarios; set it in [run]",
-    ),
-    (
-        "[scenarios.third]\nper_year = 1\nclientz = 2",
-        [],
-        "scenarios.third.clientz = 2: there is no key clientz; did you mean model.clients? "
-        "(a scenario itself has per_year, hits, fates, about, simplifications, incident)",
-    ),
-    ("[scenarios.third]\nper_year = 1\nclients = 9", [], "scenarios.third.model.clients = 9: an integer from 1 to 3"),
-    ("[scenarios.third]\nper_year = 1", ["scenario=fourth"], 'run.scenario = "fourth": one of "entry", "failover", '),
-    ("", ["scenarios.third.clients=1"], "scenarios.third.clients = 1: no such scenario; there are entry, failover"),
-    (
-        "[scenarios.third]\nper_year = 1\nclients = 1\nmessage_loss = 1e-6",
-        [],
-        'scenarios: run.scenario = "entry" and run.scenario = "third" are the same; remove one',
-    ),
-    (
-        GRID + 'where = ["write_quorum == 3", "scenario == \'entry\'", "ack_quorum == 1"]',
-        [],
-        None,
-    ),
-    (
-        GRID + 'where = ["ack_quorum <= clients"]',
-        [],
-        "grid.where: leaves out scenario entry at model.write_quorum = 2, model.ack_quorum = 2; "
-        "without it, the losses a year would be too low",
-    ),
-    ('["scenarios"."a b"]\nper_year = 1', [], 'scenarios."a b": a name of letters, digits and _'),
-    (
-        "[scenarios.third]\nper_year = 1\n[scenarios.third.rates]\nclient_creates_ledger = '1 / h'",
-        [],
-        "scenarios.failover.rates.client_starts_recovery = 4.0: no unit, "
-        "but scenarios.third.rates.client_creates_ledger has one; ",
-    ),
-]
+THIRD = "[scenarios.third]\nper_year = 1\n"
+ERRORS = {
+    # what the file adds to two scenarios, and what is said
+    "[grid]\nmessage_loss = [0.1, 0.2]": "scenarios.entry.faults.message_loss = 1e-06: "
+    "[grid] lists faults.message_loss already",
+    "[scenarios.third]\nclients = 1": "scenarios.third.per_year: missing; the times a year that it happens",
+    "[scenarios.third]\nper_year = -1": "scenarios.third.per_year = -1: a number from 0 to 1e30, the times a year ",
+    THIRD + "about = 2": "scenarios.third.about = 2: a string",
+    THIRD + "seed = 2": "scenarios.third.seed = 2: cannot differ between scenarios; set it in [run]",
+    THIRD + "clientz = 2": "scenarios.third.clientz = 2: there is no key clientz; did you mean model.clients? "
+    "(a scenario itself has per_year, hits, fates, about, simplifications, incident)",
+    THIRD + "clients = 9": "scenarios.third.model.clients = 9: an integer from 1 to 3",
+    THIRD + "[run]\nscenario = 'fourth'": 'run.scenario = "fourth": one of "entry", "failover", ',
+    THIRD + "clients = 1\nmessage_loss = 1e-6": 'scenarios: run.scenario = "entry" and run.scenario = "third" are the '
+    "same; remove one",
+    GRID + 'where = ["ack_quorum <= clients"]': "grid.where: leaves out scenario entry at model.write_quorum = 2, "
+    "model.ack_quorum = 2; without it, the losses a year would be too low",
+    '["scenarios"."a b"]\nper_year = 1': 'scenarios."a b": a name of letters, digits and _',
+    THIRD + "[scenarios.third.rates]\nclient_creates_ledger = '1 / h'": "scenarios.failover.rates."
+    "client_starts_recovery = 4.0: no unit, but scenarios.third.rates.client_creates_ledger has one; ",
+}
 
 
-@pytest.mark.parametrize(("more", "overrides", "said"), ERRORS)
-def test_what_cannot_be_used_is_named_with_its_value_and_what_is_allowed(read, more, overrides, said):
-    if said is None:
-        assert [point.scenario for point in read(TWO + more, *overrides).points] == ["entry"]
-        return
-    assert refusal(read, TWO + more, *overrides).startswith(f"x.toml: {said}")
+@pytest.mark.parametrize("more", ERRORS)
+def test_what_cannot_be_used_is_named_with_its_value_and_what_is_allowed(read, more):
+    assert refusal(read, TWO + more).startswith(f"x.toml: {ERRORS[more]}")
+
+
+def test_an_override_of_a_scenario_that_there_is_not_is_refused(read):
+    said = "x.toml: scenarios.third.clients = 1: no such scenario; there are entry, failover"
+    assert refusal(read, TWO, "scenarios.third.clients=1") == said
+
+
+def test_a_condition_may_pick_a_scenario(read):
+    where = 'where = ["write_quorum == 3", "scenario == \'entry\'", "ack_quorum == 1"]'
+    assert [point.scenario for point in read(TWO + GRID + where).points] == ["entry"]
 
 
 PROFILE = """

@@ -155,33 +155,24 @@ def test_the_unit_is_told_with_the_parameters(read):
     assert "run.time_unit" not in dotted_values(model, abstract.point)
 
 
+CREATES = "rates.client_creates_ledger"
+
+
 @pytest.mark.parametrize(
-    ("more", "overrides", "said"),
+    ("more", "bare", "has_unit"),
     [
+        (f'{CREATES} = "1 / h"\nrates.client_starts_recovery = 3', "rates.client_starts_recovery = 3.0", CREATES),
+        (f'{CREATES} = "1 / h"\nrun.horizon = 9', "run.horizon = 9.0", CREATES),
+        (f'grid.{CREATES} = ["1 / h", 2]', f"grid.{CREATES} = 2.0", f"grid.{CREATES}"),
         (
-            '[rates]\nclient_creates_ledger = "1 / h"\nclient_starts_recovery = 3',
-            [],
-            "rates.client_starts_recovery = 3.0: no unit, but rates.client_creates_ledger has one; ",
-        ),
-        (
-            '[rates]\nclient_creates_ledger = "1 / h"',
-            ["horizon=9"],
-            "run.horizon = 9.0: no unit, but rates.client_creates_ledger has one; ",
-        ),
-        (
-            "[grid]\nrates.client_creates_ledger = ['1 / h', 2]",
-            [],
-            "grid.rates.client_creates_ledger = 2.0: no unit, but grid.rates.client_creates_ledger has one; ",
-        ),
-        (
-            "[grid]\nrates.client_creates_ledger = ['1 / h', '1 / min']\nwhere = ['client_creates_ledger > 2']",
-            [],
-            "grid.where = 2: no unit, but grid.rates.client_creates_ledger has one; ",
+            f'grid.{CREATES} = ["1 / h", "1 / min"]\ngrid.where = ["client_creates_ledger > 2"]',
+            *("grid.where = 2", f"grid.{CREATES}"),
         ),
     ],
 )
-def test_a_file_of_units_and_bare_numbers_is_refused_with_both_keys(read, more, overrides, said):
-    assert refusal(read, BOOKKEEPER + more, *overrides).startswith(f"x.toml: {said}")
+def test_a_file_of_units_and_bare_numbers_is_refused_with_both_keys(read, more, bare, has_unit):
+    text = f"{more}\n{BOOKKEEPER}"
+    assert refusal(read, text).startswith(f"x.toml: {bare}: no unit, but {has_unit} has one; ")
 
 
 @pytest.mark.parametrize(

@@ -161,47 +161,32 @@ def test_fences_matter_for_kip320_alone(fence):
         assert (with_fence != without) == (name == "kip320")
 
 
+WEAK, STRONG, SURVIVE = "WeakIsr", "StrongIsr", "CommittedRecordsSurvive"
 FIRST_BREACHES: list[tuple[dict[str, Any], tuple[int, ...], dict[str, int]]] = [
     # by variant the smallest configurations in which each invariant breaks, and the depth at which it does
-    ({"truncation": "high_watermark"}, (2, 1, 1, 1), {"WeakIsr": 9, "StrongIsr": 10}),
-    (
-        {"truncation": "high_watermark"},
-        (2, 1, 1, 2),
-        {"WeakIsr": 9, "StrongIsr": 10, "CommittedRecordsSurvive": 12},
-    ),
-    ({"truncation": "kip101"}, (3, 1, 1, 1), {"StrongIsr": 12}),
-    ({"truncation": "kip101"}, (2, 2, 2, 2), {"WeakIsr": 12, "StrongIsr": 12}),
-    ({"truncation": "kip101"}, (2, 2, 2, 3), {"WeakIsr": 12, "StrongIsr": 12, "CommittedRecordsSurvive": 14}),
-    ({"truncation": "kip101"}, (3, 1, 1, 2), {"WeakIsr": 11, "StrongIsr": 11, "CommittedRecordsSurvive": 14}),
+    ({"truncation": "high_watermark"}, (2, 1, 1, 1), {WEAK: 9, STRONG: 10}),
+    ({"truncation": "high_watermark"}, (2, 1, 1, 2), {WEAK: 9, STRONG: 10, SURVIVE: 12}),
+    ({"truncation": "kip101"}, (3, 1, 1, 1), {STRONG: 12}),
+    ({"truncation": "kip101"}, (2, 2, 2, 2), {WEAK: 12, STRONG: 12}),
+    ({"truncation": "kip101"}, (2, 2, 2, 3), {WEAK: 12, STRONG: 12, SURVIVE: 14}),
+    ({"truncation": "kip101"}, (3, 1, 1, 2), {WEAK: 11, STRONG: 11, SURVIVE: 14}),
     ({"truncation": "kip279"}, (2, 3, 3, 3), {}),
-    ({"truncation": "kip279"}, (3, 1, 1, 1), {"StrongIsr": 12}),
-    ({"truncation": "kip279"}, (3, 1, 1, 2), {"WeakIsr": 11, "StrongIsr": 11, "CommittedRecordsSurvive": 14}),
-    ({"truncation": "kip320_first_try"}, (3, 1, 1, 2), {"WeakIsr": 12, "StrongIsr": 13}),
-    (
-        {"truncation": "kip320_first_try"},
-        (3, 1, 1, 3),
-        {"WeakIsr": 12, "StrongIsr": 13, "CommittedRecordsSurvive": 15},
-    ),
+    ({"truncation": "kip279"}, (3, 1, 1, 1), {STRONG: 12}),
+    ({"truncation": "kip279"}, (3, 1, 1, 2), {WEAK: 11, STRONG: 11, SURVIVE: 14}),
+    ({"truncation": "kip320_first_try"}, (3, 1, 1, 2), {WEAK: 12, STRONG: 13}),
+    ({"truncation": "kip320_first_try"}, (3, 1, 1, 3), {WEAK: 12, STRONG: 13, SURVIVE: 15}),
     ({"truncation": "kip320"}, (2, 3, 3, 3), {}),
     ({"truncation": "kip320"}, (3, 2, 2, 2), {}),
     ({"truncation": "kip320"}, (3, 1, 1, 3), {}),
-    ({"fenced_fetch": False}, (3, 2, 3, 2), {"WeakIsr": 13, "StrongIsr": 17}),
-    ({"fenced_fetch": False}, (3, 1, 1, 2), {"WeakIsr": 13}),
-    (
-        {"fenced_high_watermark": False},
-        (3, 1, 1, 3),
-        {"WeakIsr": 13, "StrongIsr": 13, "CommittedRecordsSurvive": 15},
-    ),
-    ({"fenced_high_watermark": False}, (3, 1, 1, 2), {"WeakIsr": 13, "StrongIsr": 13}),
+    ({"fenced_fetch": False}, (3, 2, 3, 2), {WEAK: 13, STRONG: 17}),
+    ({"fenced_fetch": False}, (3, 1, 1, 2), {WEAK: 13}),
+    ({"fenced_high_watermark": False}, (3, 1, 1, 3), {WEAK: 13, STRONG: 13, SURVIVE: 15}),
+    ({"fenced_high_watermark": False}, (3, 1, 1, 2), {WEAK: 13, STRONG: 13}),
     ({"fenced_isr_shrink": False}, (3, 2, 2, 2), {}),
-    ({"fenced_isr_expand": False}, (3, 1, 1, 1), {"StrongIsr": 12}),
-    ({"fenced_isr_expand": False}, (3, 1, 1, 2), {"WeakIsr": 14, "StrongIsr": 12, "CommittedRecordsSurvive": 14}),
-    ({"truncate_same_epoch_only": False}, (3, 1, 2, 2), {"WeakIsr": 14, "StrongIsr": 14}),
-    (
-        {"truncate_same_epoch_only": False},
-        (3, 1, 2, 3),
-        {"WeakIsr": 14, "StrongIsr": 14, "CommittedRecordsSurvive": 16},
-    ),
+    ({"fenced_isr_expand": False}, (3, 1, 1, 1), {STRONG: 12}),
+    ({"fenced_isr_expand": False}, (3, 1, 1, 2), {WEAK: 14, STRONG: 12, SURVIVE: 14}),
+    ({"truncate_same_epoch_only": False}, (3, 1, 2, 2), {WEAK: 14, STRONG: 14}),
+    ({"truncate_same_epoch_only": False}, (3, 1, 2, 3), {WEAK: 14, STRONG: 14, SURVIVE: 16}),
 ]
 
 

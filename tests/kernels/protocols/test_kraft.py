@@ -107,22 +107,12 @@ def successors(state, params):
     found: dict[str, list[Any]] = {}
     for place, instance in paths.instances(MODEL, state, params):
         action = MODEL.actions[place]
-        for lost in subsets(action.sends(state, params, instance)):
+        for lost in paths.subsets(action.sends(state, params, instance)):
             found.setdefault(action.name, []).append(action.apply(state, params, instance, lost))
     return found
 
 
 UP_TO_5, SIX, TWO_OR_THREE = (1, 2, 3, 4, 5), (6,), (2, 3)
-
-
-def subsets(members):
-    """All sets within a set of bits, the largest first."""
-    lost = members
-    while True:
-        yield lost
-        if lost == 0:
-            return
-        lost = (lost - 1) & members
 
 
 @pytest.mark.parametrize(
