@@ -119,3 +119,29 @@ def quorisk(capsys):
         return ended.value.code or 0, captured.out, captured.err
 
     return quorisk
+
+
+@pytest.fixture
+def printed(quorisk):
+    """Runs a command that has to end well and to complain of nothing; returns what it prints."""
+
+    def printed(*arguments: str) -> str:
+        code, out, err = quorisk(*arguments)
+        assert (code, err) == (0, "")
+        return out
+
+    return printed
+
+
+@pytest.fixture
+def refused(quorisk):
+    """Runs a command that has to be refused in one line, with nothing printed; returns the line without `error: `."""
+
+    def refused(*arguments: str) -> str:
+        code, out, err = quorisk(*arguments)
+        assert (code, out) == (2, "")
+        [line] = err.splitlines()
+        assert line.startswith("error: ")
+        return str(line).removeprefix("error: ")
+
+    return refused

@@ -201,7 +201,7 @@ def install(folder: Path, name: str, files: Mapping[str, str]) -> Path:
         ),
     ],
 )
-def test_what_a_package_declares_wrongly_is_refused_before_anything_runs(quorisk, found, tmp_path, changed, said):
+def test_what_a_package_declares_wrongly_is_refused_before_anything_runs(refused, found, tmp_path, changed, said):
     key = changed.partition("=")[0]
     name, start = f"with_wrong_{key}", f"    {key}="
     files = {Path(path).name: text.replace("primary_backup", name) for path, text in FILES.items()}
@@ -210,9 +210,7 @@ def test_what_a_package_declares_wrongly_is_refused_before_anything_runs(quorisk
     experiment = install(tmp_path, name, files)
     experiment.write_text(TABLES[1].replace("primary_backup", name))
     found(tmp_path)
-    code, out, err = quorisk("exact", str(experiment))
-    assert (code, out) == (2, "")
-    assert err.startswith(f"error: protocol = {name!r}: {said}")
+    assert refused("exact", str(experiment)).startswith(f"protocol = {name!r}: {said}")
 
 
 def test_the_source_is_part_of_what_a_result_is(found, installed, written):

@@ -55,14 +55,13 @@ def test_every_interval_holds_as_often_as_it_says_and_stops_where_it_should():
             assert row.mean_runs == pytest.approx({0.5: 1600, 0.05: 260}.get(row.truth, 75), rel=0.15)
 
 
-def test_an_interval_that_is_too_narrow_is_found_out(monkeypatch, quorisk):
+def test_an_interval_that_is_too_narrow_is_found_out(monkeypatch, printed):
     def narrow(losses, runs, confidence, hidden=0):
         return intervals.clopper_pearson(losses, runs, confidence if runs == 100 else 0.7, hidden)
 
     monkeypatch.setattr(calibrate, "clopper_pearson", narrow)
     monkeypatch.setattr(calibrate, "kinds", lambda *_, seed: islice(kinds([0.5], 1000, seed), 3))
-    code, out, _ = quorisk("calibrate", "--repetitions", "100")
-    assert code == 0
+    out = printed("calibrate", "--repetitions", "100")
     assert "warning: coverage below 95%: Clopper-Pearson at 0.5" in out
     assert "until" not in out.partition("warning")[2]
 
@@ -94,11 +93,9 @@ def test_the_cells_of_a_pair_add_up(p):
     assert only_baseline / (only_baseline + neither) == pytest.approx(p / 4)
 
 
-def test_the_verb_as_json_and_text(monkeypatch, quorisk):
+def test_the_verb_as_json_and_text(monkeypatch, printed):
     monkeypatch.setattr(calibrate, "kinds", lambda *_, seed: kinds([0.5], 100, seed))
-    code, out, err = quorisk("calibrate", "--repetitions", "2", "--seed", "2", "--json")
-    assert (code, err) == (0, "")
+    out = printed("calibrate", "--repetitions", "2", "--seed", "2", "--json")
     assert {row["truth"] for row in json.loads(out) if row["chain"] != "multinomial"} == {0.5, 3 / 1024}
-    code, out, err = quorisk("calibrate", "--repetitions", "2", "--seed", "2")
-    assert (code, err) == (0, "")
+    out = printed("calibrate", "--repetitions", "2", "--seed", "2")
     assert "2 repetitions of 95% intervals" in out

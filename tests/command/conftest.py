@@ -7,5 +7,4 @@ from tests.analysis.experiment.files import TOPIC
 
 @pytest.fixture
 def file(written):
-    path = written("topic.toml", f"{TOPIC}[variant]\nretain_null_key = false\n[run]\nruns = 5000\nseed = 3\n")
-    return str(path)
+    return str(written("topic.toml", f"{TOPIC}[variant]\nretain_null_key = false\n[run]\nruns = 5000\nseed = 3\n"))

@@ -28,9 +28,8 @@ def on_a_cluster(tmp_path):
     return str(path)
 
 
-def test_one_design(quorisk, on_a_cluster):
-    code, out, err = quorisk("cluster", on_a_cluster, "--set", "restarts=26", "--set", "restart_time=2 min")
-    assert (code, err) == (0, "")
+def test_one_design(printed, on_a_cluster):
+    out = printed("cluster", on_a_cluster, "--set", "restarts=26", "--set", "restart_time=2 min")
     assert out.startswith("P(any loss in a year) 4.42 × 10⁻⁴ [4.4")
     assert "], once in 2,260 years; strata\nLost at once: 88" in out
     assert "│ P(any loss in a year)    │ 4.42 × 10⁻⁴ │" in out
@@ -97,10 +96,9 @@ def test_few_incidents_bound_no_quantile_from_above(quorisk, on_a_cluster, runs,
     assert ("Too few incidents were drawn to tell how large" in out) != bounded
 
 
-def test_a_file_without_a_cluster(quorisk, written):
+def test_a_file_without_a_cluster(refused, written):
     path = written("mine.toml", BOOKKEEPER)
-    code, _, err = quorisk("cluster", str(path))
-    assert (code, err) == (2, f"error: {path}: [cluster]: missing; see docs/cluster.md\n")
+    assert refused("cluster", str(path)) == f"{path}: [cluster]: missing; see docs/cluster.md"
 
 
 def test_in_python(on_a_cluster):
@@ -131,7 +129,7 @@ def test_sizes_are_said_to_be_of_the_cluster_s_own_incidents(quorisk, on_a_clust
     assert "(cluster alone)" in console.export_text()
 
 
-def test_a_cause_without_a_trace_is_said_to_have_none(quorisk, on_a_cluster):
+def test_a_cause_without_a_trace_is_said_to_have_none(quorisk, printed, on_a_cluster):
     out = quorisk("trace", on_a_cluster, "--memory", "1MiB")[1]
     assert "The likeliest incident (99.4% of them): power outage. It has no trace of its own. For one entry:" in out
     scenarios = "".join(
@@ -140,8 +138,7 @@ def test_a_cause_without_a_trace_is_said_to_have_none(quorisk, on_a_cluster):
         for name, most in {"first": 1, "second": 3}.items()
     )
     Path(on_a_cluster).write_text(Path(on_a_cluster).read_text() + scenarios)
-    code, out, err = quorisk("trace", on_a_cluster)
-    assert (code, err) == (0, "")
+    out = printed("trace", on_a_cluster)
     assert "power outage. Shown for one entry in scenario second:" in out
 
 

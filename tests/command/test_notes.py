@@ -37,8 +37,7 @@ ALONE = "note: scenario storm alone, one object in one event, and not a year: st
 
 @pytest.fixture
 def file(written):
-    path = written("topic.toml", FILE)
-    return str(path)
+    return str(written("topic.toml", FILE))
 
 
 @pytest.mark.parametrize(

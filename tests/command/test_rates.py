@@ -27,10 +27,8 @@ def data(tmp_path, monkeypatch):
     return tmp_path / "data"
 
 
-def test_drive_statistics_become_a_profile_that_experiments_read(quorisk, data):
-    code, out, err = quorisk("rates", str(data), "--of", "fleet", "--out", "profiles/ours.toml", "--json")
-    found = json.loads(out)
-    assert (code, err) == (0, "")
+def test_drive_statistics_become_a_profile_that_experiments_read(printed, data):
+    found = json.loads(printed("rates", str(data), "--of", "fleet", "--out", "profiles/ours.toml", "--json"))
     assert found["drives"]["drive_days"] == found["drives"]["rows"] == 9 * 31
     assert [(each["model"], each["failures"]) for each in found["drives"]["models"]] == [("M1", 0), ("M2", 1)]
     [figure] = found["figures"]
@@ -55,10 +53,9 @@ def _document():
     return tomllib.loads('profile = "ours"\n' + BOOKKEEPER)
 
 
-def test_what_data_say_is_printed_for_people(quorisk, data):
+def test_what_data_say_is_printed_for_people(printed, data):
     write(data / "2025-02-01.csv", [row("2025-02-02", "a")])
-    code, out, err = quorisk("rates", str(data))
-    assert (code, err) == (0, "")
+    out = printed("rates", str(data))
     assert "│ M2 " in out
     assert "│ 1 % / year (a factor of 2 either way) │" in out
     assert "Another model, of which nothing is known: " in out
@@ -68,11 +65,10 @@ def test_what_data_say_is_printed_for_people(quorisk, data):
     assert "rows with another day than their file's name: 1, counted on their own day (first: " in out
 
 
-def test_time_outs_of_adds_give_message_loss(quorisk):
+def test_time_outs_of_adds_give_message_loss(printed):
     """14 in twice 77,760,016 messages: medians and 90 % of the posterior, which no percentage shows."""
     metrics = str(ROOT / "tests" / "data" / "metrics" / "pulsar.json")
-    code, out, err = quorisk("rates", metrics, "--profile", "pulsar_cloud")
-    assert (code, err) == (0, "")
+    out = printed("rates", metrics, "--profile", "pulsar_cloud")
     [told] = [line for line in out.splitlines() if "faults.message_loss" in line]
     found = [each.strip() for each in told.strip("│").split("│")]
     posterior = stats.gamma(14.5)
@@ -133,7 +129,7 @@ NOTHING = "nothing that can be counted"
         (["data", "other.json"], f"other.json: {NOTHING}; series of other metrics: 1 (fir"),
     ],
 )
-def test_what_cannot_be_read_is_refused(quorisk, data, arguments, said):
+def test_what_cannot_be_read_is_refused(refused, data, arguments, said):
     write(data.parent / "x.csv", [], "date,serial_number,model")
     write(data.parent / "empty.csv", [])
     write(data.parent / "list.csv", [], "kind,node,start,end,data_lost")
@@ -143,7 +139,4 @@ def test_what_cannot_be_read_is_refused(quorisk, data, arguments, said):
         series = {"metric": {"__name__": name}, "values": [[START, value], [START + 60, value]]}
         answer = {"status": "success", "data": {"resultType": "matrix", "result": [series]}}
         (data.parent / f"{'up' if name == 'up' else 'other'}.json").write_text(json.dumps(answer))
-    code, out, err = quorisk("rates", *arguments)
-    assert (code, out) == (2, "")
-    assert err.startswith(f"error: {said}")
-    assert err.count("\n") == 1
+    assert refused("rates", *arguments).startswith(said)

@@ -75,10 +75,8 @@ def test_a_bar_is_a_line_in_a_log(monkeypatch, capsys, told, said):
     assert lines == f"{said}\n"
 
 
-def test_estimate_as_json(quorisk, file):
-    code, out, err = quorisk("estimate", file, "--json", "--threads", "2", "--set", "run.seed=4")
-    result = json.loads(out)
-    assert (code, err) == (0, "")
+def test_estimate_as_json(printed, file):
+    result = json.loads(printed("estimate", file, "--json", "--threads", "2", "--set", "run.seed=4"))
     assert (result["runs"], result["seed"], result["threads"], result["engine"]) == (5000, 4, 2, "lanes")
     assert (result["confidence"], result["method"]) == (0.95, "Clopper-Pearson")
     assert sum(result["outcomes"].values()) == 5000
@@ -103,17 +101,14 @@ def test_estimate_as_text(quorisk, file):
     assert out.rstrip().endswith(f"{told} breaks before.")
 
 
-def test_unfinished_runs_are_warned_of(quorisk, file):
-    code, out, _ = quorisk("estimate", file, "--set", "max_steps=5")
-    assert code == 0
+def test_unfinished_runs_are_warned_of(printed, file):
+    out = printed("estimate", file, "--set", "max_steps=5")
     assert "unfinished 5,000" in out
     assert "warning: 5,000 unfinished runs" in out
 
 
-def test_explore_as_json_finds_what_tlc_finds(quorisk, file):
-    code, out, err = quorisk("explore", file, "--json", "--memory", "64MiB")
-    result = json.loads(out)
-    assert (code, err) == (0, "")
+def test_explore_as_json_finds_what_tlc_finds(printed, file):
+    result = json.loads(printed("explore", file, "--json", "--memory", "64MiB"))
     assert (result["distinct_states"], result["depth"], result["complete"]) == (2866, 22, True)
     assert result["generated_states"] > 2866
     assert result["invariants"]["CompactedLedgerLeak"]["breaking_states"] == 412
@@ -128,22 +123,20 @@ def test_explore_as_json_finds_what_tlc_finds(quorisk, file):
     assert result["seconds"] > 0
 
 
-def test_explore_as_text(quorisk, file):
-    code, out, err = quorisk("explore", file, "--memory", "64MiB", "--set", "max_crashes=0")
-    assert (code, err) == (0, "")
+def test_explore_as_text(printed, file):
+    out = printed("explore", file, "--memory", "64MiB", "--set", "max_crashes=0")
     assert re.search(r"broker_crash +│ never enabled", out.replace("|", "│"))
     assert "depth" in out
     assert "incomplete" not in out
 
 
-def test_a_search_that_runs_out_of_memory_says_so(quorisk, file):
+def test_a_search_that_runs_out_of_memory_says_so(quorisk, printed, file):
     larger = ("--set", "messages=4", "--set", "keys=3", "--memory", "2MiB")
     code, out, _ = quorisk("explore", file, *larger, "--json")
     result = json.loads(out)
     assert (code, result["complete"]) == (0, False)
     assert result["distinct_states"] > 1000
-    code, out, _ = quorisk("explore", file, *larger)
-    assert code == 0
+    out = printed("explore", file, *larger)
     assert out.startswith("warning: incomplete")
     assert "not seen so far" in out
     assert "never enabled" not in out
@@ -164,7 +157,7 @@ def test_what_is_no_memory_size(text):
         explore.parse_memory(text)
 
 
-def test_bench_as_json_and_text(quorisk, monkeypatch):
+def test_bench_as_json_and_text(printed, monkeypatch):
     rows = [bench.Speed("kafka", "numba", 2, 1.5e7, 1e6, 0.25), bench.Speed("kafka", "search", 1, 2e6, None, 0.5)]
     rows += [bench.Speed("kafka", "jax", 1, 2e9, 1e8, 6.5, "2 x GPU")]
     rows.append(bench.Speed("kafka", "lanes", 1, 9e7, 3e6, 1.5, "16 runs at a time"))
@@ -176,14 +169,12 @@ def test_bench_as_json_and_text(quorisk, monkeypatch):
         return iter(rows)
 
     monkeypatch.setattr(bench, "bench", stub)
-    code, out, err = quorisk("bench", "--json", "--threads", "2")
-    assert (code, err) == (0, "")
+    out = printed("bench", "--json", "--threads", "2")
     expected = {"model": "kafka", "engine": "numba", "threads": 2}
     expected |= {"steps_per_s": 1.5e7, "runs_per_s": 1e6, "compile_s": 0.25, "device": None}
     assert json.loads(out)[0].items() >= expected.items()
     assert json.loads(out)[1]["runs_per_s"] is None
-    code, out, err = quorisk("bench", "--engine", "numba", "--threads", "1")
-    assert (code, err) == (0, "")
+    out = printed("bench", "--engine", "numba", "--threads", "1")
     assert "1.5e+07" in out
     assert "2 x GPU" in out
     assert "9e+07" in out
@@ -191,7 +182,7 @@ def test_bench_as_json_and_text(quorisk, monkeypatch):
     assert asked == [(None, 2), ("numba", 1)]
 
 
-def test_run_hands_its_grid_to_spark(quorisk, file, monkeypatch):
+def test_run_hands_its_grid_to_spark(quorisk, printed, file, monkeypatch):
     calls: list[tuple] = []
     came = sweep.SweepSummary(2, 10_000, 3, {"runs": 2})
 
@@ -201,8 +192,7 @@ def test_run_hands_its_grid_to_spark(quorisk, file, monkeypatch):
 
     monkeypatch.setattr(sweep, "sweep", record)
     options = ("--out", "results/x", "--set", "grid.keys=[1, 2]", "--master", "local[2]", "--resume", "--budget-s", "9")
-    code, out, err = quorisk("run", file, *options, "--conf", "spark.a=b", "--json")
-    assert (code, err) == (0, "")
+    out = printed("run", file, *options, "--conf", "spark.a=b", "--json")
     assert json.loads(out).items() >= ({"out": "results/x"} | came._asdict()).items()
     [(experiment, out_folder, given, console)] = calls
     assert experiment.varied == ("model.keys",)
@@ -232,10 +222,9 @@ def test_a_dry_run_says_what_a_run_would_take_and_leaves_a_plan(quorisk, file, t
     assert "core seconds" in err
 
 
-def test_plot_draws_what_a_sweep_left(quorisk, tmp_path):
+def test_plot_draws_what_a_sweep_left(printed, tmp_path):
     write(table([3, 0], model__keys=[1, 2]), tmp_path / "results.parquet")
-    code, out, err = quorisk("plot", str(tmp_path), "--format", "png", "--format", "pdf", "--json")
-    assert (code, err) == (0, "")
+    out = printed("plot", str(tmp_path), "--format", "png", "--format", "pdf", "--json")
     files = [Path(file) for file in json.loads(out)]
     assert {file.parent for file in files} == {tmp_path / "figures"}
     assert [file.name for file in files] == [f"loss_data_loss.{kind}" for kind in ("png", "pdf")]
@@ -243,22 +232,18 @@ def test_plot_draws_what_a_sweep_left(quorisk, tmp_path):
         assert file.read_bytes().startswith(b"%PDF" if file.suffix == ".pdf" else b"\x89PNG")
 
 
-def test_plot_draws_another_invariant_elsewhere(quorisk, tmp_path):
+def test_plot_draws_another_invariant_elsewhere(printed, refused, tmp_path):
     write(table([3], model__keys=[1]), tmp_path / "some.parquet")
     arguments = ("plot", str(tmp_path / "some.parquet"), "--format", "svg", "--out", str(tmp_path / "a" / "b"))
-    code, out, _ = quorisk(*arguments, "--invariant", "CompactedLedgerLeak")
-    assert code == 0
+    out = printed(*arguments, "--invariant", "CompactedLedgerLeak")
     assert out.splitlines()[0] == str(tmp_path / "a" / "b" / "loss_CompactedLedgerLeak.svg")
-    code, _, err = quorisk(*arguments, "--invariant", "Leak")
-    assert code == 2
-    assert err.startswith("error: --invariant Leak: one of data loss, ")
+    assert refused(*arguments, "--invariant", "Leak").startswith("--invariant Leak: one of data loss, ")
 
 
-def test_plot_draws_one_figure_as_a_slide_has_it(quorisk, tmp_path):
+def test_plot_draws_one_figure_as_a_slide_has_it(printed, tmp_path):
     write(table([3, 0, 5, 9], model__keys=[1, 2], model__values=[3, 4]), tmp_path / "results.parquet")
     arguments = ("plot", str(tmp_path), "--format", "svg", "--only", "heat_map", "--x", "keys", "--hue", "model.values")
-    code, out, _ = quorisk(*arguments, "--title", "Fewer keys", "--size", "8x4.5", "--no-caption")
-    assert code == 0
+    out = printed(*arguments, "--title", "Fewer keys", "--size", "8x4.5", "--no-caption")
     [file] = out.splitlines()
     svg = Path(file).read_text("utf-8")
     assert 'width="576pt"' in svg
@@ -267,11 +252,10 @@ def test_plot_draws_one_figure_as_a_slide_has_it(quorisk, tmp_path):
 
 
 @pytest.mark.parametrize("values", [[True, False], [1.0, math.inf], [-1, 1], ["a", "b"]])
-def test_plot_draws_no_losses_against_what_has_no_place_on_a_logarithmic_axis(quorisk, tmp_path, values):
+def test_plot_draws_no_losses_against_what_has_no_place_on_a_logarithmic_axis(refused, tmp_path, values):
     write(table([3, 0], model__keys=values), tmp_path / "results.parquet")
-    code, _, err = quorisk("plot", str(tmp_path), "--x", "keys", "--only", "loss")
-    assert code == 2
-    assert err.startswith("error: --x keys: has values that are no numbers from 0 up, which figures of losses need")
+    said = refused("plot", str(tmp_path), "--x", "keys", "--only", "loss")
+    assert said.startswith("--x keys: has values that are no numbers from 0 up, which figures of losses need")
 
 
 @pytest.mark.parametrize(
@@ -285,20 +269,17 @@ def test_plot_draws_no_losses_against_what_has_no_place_on_a_logarithmic_axis(qu
         (["--size", "８x４"], "--size ８x４: width"),
     ],
 )
-def test_plot_says_what_it_cannot_draw(quorisk, tmp_path, arguments, said):
+def test_plot_says_what_it_cannot_draw(refused, tmp_path, arguments, said):
     write(table([3, 0, 5, 9], model__keys=[1, 2], model__values=[3, 4]), tmp_path / "results.parquet")
-    code, _, err = quorisk("plot", str(tmp_path), *arguments)
-    assert code == 2
-    assert err.startswith(f"error: {said}")
+    assert refused("plot", str(tmp_path), *arguments).startswith(said)
 
 
 VERBS = {str(command.name) for command in app.registered_commands} - {"recommend"}  # which has two examples
 
 
 @pytest.mark.parametrize("verb", sorted(VERBS))
-def test_help_has_an_example_that_can_be_copied(quorisk, verb):
-    code, out, _ = quorisk(verb, "--help")
-    assert code == 0
+def test_help_has_an_example_that_can_be_copied(quorisk, printed, verb):
+    out = printed(verb, "--help")
     assert f"Example: quorisk {verb}" in out
     assert out.partition("Example:")[2].splitlines()[1] == ""  # it is one line
     assert "--json" in out

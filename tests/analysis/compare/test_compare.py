@@ -31,8 +31,7 @@ ORDERINGS = ("persist_cursor_before_delete", "publish_context_before_horizon")
 
 @pytest.fixture
 def file(written):
-    path = written("topic.toml", TOPIC)
-    return path
+    return written("topic.toml", TOPIC)
 
 
 def table_of(both: int, only_variant: int, only_baseline: int, runs: int) -> PairTable:
@@ -259,11 +258,9 @@ def test_more_pairs_widen_every_interval_and_raise_every_p():
     assert one.ratio == pytest.approx(12 / 5)
 
 
-def test_compare_as_json(quorisk, file):
+def test_compare_as_json(printed, file):
     vary = ("--vary", "variant.persist_cursor_before_delete=true,false")
-    code, out, err = quorisk("compare", str(file), *vary, "--json", "--threads", "2")
-    result = json.loads(out)
-    assert (code, err) == (0, "")
+    result = json.loads(printed("compare", str(file), *vary, "--json", "--threads", "2"))
     assert (result["runs"], result["seed"], result["confidence"]) == (20_000, 5, 0.95)
     assert list(result["variants"]) == ["persist_cursor_before_delete on", "persist_cursor_before_delete off"]
     assert "variant.persist_cursor_before_delete" not in result["parameters"]
@@ -330,11 +327,8 @@ def test_a_ratio_with_a_proved_zero_says_which_of_the_two_it_is():
         ),
     ],
 )
-def test_bad_input_ends_with_2_and_one_line(quorisk, file, arguments, said):
-    code, out, err = quorisk("compare", str(file), *arguments)
-    assert (code, out) == (2, "")
-    assert err.startswith(f"error: {said.replace('FILE', str(file))}")
-    assert len(err.splitlines()) == 1
+def test_bad_input_ends_with_2_and_one_line(refused, file, arguments, said):
+    assert refused("compare", str(file), *arguments).startswith(said.replace("FILE", str(file)))
 
 
 def test_on_screen_too(file):

@@ -31,8 +31,7 @@ STARTERS = sorted((ROOT / "configs" / "starters").glob("*.toml"))
 
 @pytest.fixture
 def file(written):
-    path = written("mine.toml", FILE)
-    return path
+    return written("mine.toml", FILE)
 
 
 def said(file: Path, *overrides: str) -> list[str]:
