@@ -1,9 +1,11 @@
 """Spark for the tests of a file: sweeps use what is active, and starting it takes longer than most of them."""
 
+import io
 from contextlib import contextmanager
 
 import pytest
 from pyspark import SparkContext
+from rich.console import Console
 
 from quorisk.analysis.experiment import config
 from quorisk.sparkjobs import folder, session
@@ -28,6 +30,11 @@ def started(log):
 def no_figures(monkeypatch):
     """Sweeps here draw no figures: a test that does not look at them need not wait for them."""
     monkeypatch.setattr("quorisk.sparkjobs.draw.figures", lambda *_, **__: ())
+
+
+@pytest.fixture
+def console():
+    return Console(file=io.StringIO(), width=200)
 
 
 @pytest.fixture

@@ -1,12 +1,10 @@
 """Losses too rare to count, in sweeps: what tasks solve, what tables keep of it, and what folders make of both."""
 
-import io
 import math
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from rich.console import Console
 
 from quorisk.analysis.decision import frames
 from quorisk.analysis.estimate import estimate, method, rare
@@ -97,8 +95,8 @@ def test_a_head_that_contradicts_itself_is_noticed(load, shallow, damage, said):
     assert said in heads.wrong(head, names)
 
 
-def test_a_sweep_solves_what_it_need_not_sample_and_goes_on_where_it_was(spark, no_figures, load, tmp_path):
-    given, out, console = load(), tmp_path / "out", Console(file=io.StringIO(), width=200)
+def test_a_sweep_solves_what_it_need_not_sample_and_goes_on_where_it_was(spark, no_figures, load, console, tmp_path):
+    given, out = load(), tmp_path / "out"
     sweep(given, out, Options(), console)
     whole = (out / folder.RESULTS).read_bytes()
     assert agrees(out, given) == [0] * 3
@@ -128,10 +126,12 @@ def agrees(out, experiment):
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("rule", ["precision=inf", "precision=0.008"])
-def test_a_sweep_samples_in_many_tasks_what_estimates_do(spark, no_figures, load, shallow, tmp_path, monkeypatch, rule):
+def test_a_sweep_samples_in_many_tasks_what_estimates_do(
+    spark, no_figures, load, shallow, console, tmp_path, monkeypatch, rule
+):
     monkeypatch.setattr(plan, "LONGEST_S", 0.01)
     monkeypatch.setattr("quorisk.sparkjobs.sweep.pilot", lambda *_: np.full(3, 2e-5))
-    given, out, console = load(rule), tmp_path / "out", Console(file=io.StringIO(), width=200)
+    given, out = load(rule), tmp_path / "out"
     sweep(given, out, Options(), console)
     runs = agrees(out, given)
     assert runs == [2000] * 3 if rule == "precision=inf" else 0 < min(runs) < 2000
@@ -145,8 +145,10 @@ def test_a_sweep_samples_in_many_tasks_what_estimates_do(spark, no_figures, load
     assert (out / folder.RESULTS).read_bytes() == whole
 
 
-def test_more_runs_go_on_from_the_same_head_or_have_another(spark, no_figures, load, shallow, tmp_path, monkeypatch):
-    out, console = tmp_path / "out", Console(file=io.StringIO(), width=200)
+def test_more_runs_go_on_from_the_same_head_or_have_another(
+    spark, no_figures, load, shallow, console, tmp_path, monkeypatch
+):
+    out = tmp_path / "out"
     sweep(load(), out, Options(), console)
     for runs, most in ((3000, MOST), (4000, 60)):
         monkeypatch.setattr(rare, "FEWEST_TRANSITIONS", most)

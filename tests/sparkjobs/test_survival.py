@@ -48,11 +48,6 @@ def experiment(tmp_path_factory):
     return config.load(path)
 
 
-@pytest.fixture
-def console():
-    return Console(file=io.StringIO(), width=200)
-
-
 @pytest.fixture(scope="module")
 def whole(experiment, tmp_path_factory):
     """The table of an undisturbed run."""

@@ -37,11 +37,6 @@ RESUMED = Options(resume=True)
 TEN = ("run.runs=10", "run.confidence=0.9")
 
 
-@pytest.fixture
-def console():
-    return Console(file=io.StringIO(), width=200)
-
-
 @pytest.fixture(scope="module")
 def of_ten_runs(spark, tmp_path_factory):
     """The folder of a sweep with the overrides TEN, which tests leave as it is."""
