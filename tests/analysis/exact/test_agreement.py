@@ -104,27 +104,16 @@ def rows_in_fractions(model, point):
     rows: list[dict[int, Fraction]] = []
     ends: list[str | None] = []
     for state in (todo := list(number)):
-        flows: dict[int, Fraction] = {}
         broken = paths.broken(model, state, params)
         is_lost = any(invariant.data_loss and broken >> i & 1 for i, invariant in enumerate(model.invariants))
-        enabled = [] if is_lost else list(paths.instances(model, state, params))
-        for action, instance in enabled:
-            groups = [(a, herds.group_of(model.actions[a], each)) for a, each in enabled]
-            size = groups.count((action, herds.group_of(model.actions[action], instance)))
-            rate = Fraction(point.rates.get(model.actions[action].name, 1.0)) / size
-            loss = Fraction(point.p_lost(model.actions[action].lost_with))
-            sent = paths.sends(model, state, params, paths.Step(action, instance, 0))
-            for lost in paths.subsets(sent):
-                k, n = lost.bit_count(), sent.bit_count()
-                if flow := rate * loss**k * (1 - loss) ** (n - k):
-                    after = paths.after(model, state, params, paths.Step(action, instance, lost))
-                    if after not in number:
-                        number[after] = len(number)
-                        todo.append(after)
-                    flows[number[after]] = flows.get(number[after], Fraction(0)) + flow
+        flows = {} if is_lost else herds.flows(model, point, params, state, Fraction)
+        for after in flows:
+            if after not in number:
+                number[after] = len(number)
+                todo.append(after)
         ends.append("lost" if is_lost else None if flows else OUTCOMES[model.outcome(state, params)])
         total = sum(flows.values(), Fraction(0)) + (1 / Fraction(point.lifetime) if point.lifetime < math.inf else 0)
-        rows.append({i: flow / total for i, flow in flows.items()})
+        rows.append({number[after]: flow / total for after, flow in flows.items()})
     entering = {number[state]: Fraction(choices.count(state), len(choices)) for state in choices}
     return rows, ends, entering
 

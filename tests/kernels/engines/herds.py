@@ -6,8 +6,9 @@ Every step leaves its mark on the state: runs that pick another instance, or los
 Whoever changes it changes its name, too: code compiled for models outside `kernels/` is kept by their names.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from quorisk.kernels import paths
 from quorisk.kernels.model import (
     COMPLETED,
     EVERYTHING,
@@ -187,3 +188,20 @@ FEW = {"sparse": 59, "herd": 4, "ticks": 1, "marks": 0, "max_storms": 1, "max_fl
 def group_of(action, instance):
     """What instances that share a rate have in common."""
     return 0 if action.shared == EVERYTHING else (instance // 64, instance % 64 // action.shared)
+
+
+def flows(model, point, params, state, number=float):
+    """By next state, the rate of going there from a state of any model: in plain Python, as the rule reads."""
+    moves = list(paths.instances(model, state, params))
+    groups = [(a, group_of(model.actions[a], instance)) for a, instance in moves]
+    found: dict[Any, Any] = {}
+    for (action, instance), group in zip(moves, groups, strict=True):
+        rate = number(point.rates.get(model.actions[action].name, 1.0)) / groups.count(group)
+        loss = number(point.p_lost(model.actions[action].lost_with))
+        sent = paths.sends(model, state, params, paths.Step(action, instance, 0))
+        for lost in paths.subsets(sent):
+            k, n = lost.bit_count(), sent.bit_count()
+            if flow := rate * loss**k * (1 - loss) ** (n - k):
+                after = paths.after(model, state, params, paths.Step(action, instance, lost))
+                found[after] = found.get(after, 0) + flow
+    return found

@@ -24,3 +24,10 @@ def prepared(shape: Shape = OF_16_BITS) -> Switch:
     found.prepare(timed=True, shape=shape)
     assert found.kernel is not None, found.why_not
     return found
+
+
+def of_few_bits(word, total, share_bits):
+    """The places that a drawn word may stand for, of which 6 bits are looked at rather than 32: it is often open."""
+    drawn = word >> 26
+    lowest = drawn * total >> 6
+    return lowest, ((drawn + 1) * total - 1 >> 6) - lowest

@@ -11,7 +11,6 @@ from scipy.sparse.linalg import spsolve
 from quorisk.kernels import paths
 from quorisk.kernels.engines.points import Point
 from quorisk.kernels.model import LOST, leaves
-from quorisk.kernels.paths import Step
 from quorisk.kernels.protocols.compaction import MODEL as COMPACTION
 from quorisk.kernels.states import absorption, chain, head, store
 from quorisk.kernels.states.exits import exits_of
@@ -62,24 +61,12 @@ def hopes(name):
     ends: list[bool] = []
     for here, state in enumerate(states):
         ends.append(paths.broken(model, state, params) & data_loss != 0)
-        if ends[-1]:
-            continue
-        moves = list(paths.instances(model, state, params))
-        groups = [(a, herds.group_of(model.actions[a], instance)) for a, instance in moves]
-        rates = [point.rates.get(model.actions[a].name, 1.0) / groups.count((a, group)) for a, group in groups]
-        total = sum(rates)
-        for (action, instance), rate in zip(moves, rates, strict=True) if total else ():
-            loss = point.p_lost(model.actions[action].lost_with)
-            sent = paths.sends(model, state, params, Step(action, instance, 0))
-            for subset in paths.subsets(sent):
-                n, k = sent.bit_count(), subset.bit_count()
-                p = rate / total * loss**k * (1 - loss) ** (n - k)
-                after = paths.after(model, state, params, Step(action, instance, subset))
-                if p and after not in places:
-                    places[after] = len(states)
-                    states.append(after)
-                if p:
-                    odds[here, places[after]] = odds.get((here, places[after]), 0.0) + p
+        flows = {} if ends[-1] else herds.flows(model, point, params, state)
+        for after, flow in flows.items():
+            if after not in places:
+                places[after] = len(states)
+                states.append(after)
+            odds[here, places[after]] = flow / sum(flows.values())
     rows, columns = np.array(list(odds)).T
     matrix = csr_array((list(odds.values()), (rows, columns)), (len(states), len(states)))
     found = spsolve((eye_array(len(states)) - matrix).tocsc(), np.array(ends, float))

@@ -9,7 +9,6 @@ import pytest
 
 from quorisk.kernels import paths
 from quorisk.kernels.model import LOST, UNFINISHED, leaves
-from quorisk.kernels.paths import Step
 from quorisk.kernels.states import absorption
 from quorisk.kernels.states.head import Head
 from quorisk.kernels.states.likeliest import likeliest, likeliest_states
@@ -119,20 +118,9 @@ def most_likely(model, point):
         done.add(state)
         if paths.broken(model, state, params) & data_loss:
             return math.exp(-cost)
-        moves = list(paths.instances(model, state, params))
-        groups = [(a, herds.group_of(model.actions[a], instance)) for a, instance in moves]
-        rates = [point.rates.get(model.actions[a].name, 1.0) / groups.count((a, group)) for a, group in groups]
-        odds: dict[object, float] = {}
-        for (action, instance), rate in zip(moves, rates, strict=True) if sum(rates) else ():
-            loss = point.p_lost(model.actions[action].lost_with)
-            sent = paths.sends(model, state, params, Step(action, instance, 0))
-            for subset in paths.subsets(sent):
-                n, k = sent.bit_count(), subset.bit_count()
-                after = paths.after(model, state, params, Step(action, instance, subset))
-                odds[after] = odds.get(after, 0.0) + rate / sum(rates) * loss**k * (1 - loss) ** (n - k)
-        for after, p in odds.items():
-            if p:
-                heapq.heappush(queue, (cost - math.log(p), leaves(after), after))
+        flows = herds.flows(model, point, params, state)
+        for after, flow in flows.items():
+            heapq.heappush(queue, (cost - math.log(flow / sum(flows.values())), leaves(after), after))
     return 0.0
 
 

@@ -53,11 +53,15 @@ PROBLEMS = {
 }
 
 
-@pytest.mark.parametrize("name", PROBLEMS)
-def test_a_head_of_representatives_loses_as_often_as_the_chain(name):
+def experiment(name):
     model, variant, faults = PROBLEMS[name]
     document = {"protocol": "bookkeeper", "model": SMALL | model, "variant": variant, "faults": faults, "rates": RATES}
-    given = config.build_experiment(document | {"run": {"lifetime": 100.0}}, "ledger")
+    return config.build_experiment(document | {"run": {"lifetime": 100.0}}, "ledger")
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_a_head_of_representatives_loses_as_often_as_the_chain(name):
+    given = experiment(name)
     truth = exact(given, MEMORY)
     head = Head(given.model, given.points[0].point, MEMORY)
     while head.grow(1 << 30):
@@ -73,9 +77,7 @@ def test_a_head_of_representatives_loses_as_often_as_the_chain(name):
 
 @pytest.mark.parametrize("name", ["two entries", "lost bookies", "an outage", "racks"])
 def test_a_chain_of_representatives_answers_as_the_chain(name):
-    model, variant, faults = PROBLEMS[name]
-    document = {"protocol": "bookkeeper", "model": SMALL | model, "variant": variant, "faults": faults, "rates": RATES}
-    given = config.build_experiment(document | {"run": {"lifetime": 100.0}}, "ledger")
+    given = experiment(name)
     truth, lumped = exact(given, MEMORY), exact(given, MEMORY, lumps=True)
     assert MODEL.alike
     are_alike = MODEL.alike.number(MODEL.make_params(given.points[0].point.values)) > 1

@@ -13,7 +13,7 @@ from quorisk.kernels.engines.points import Point, pack
 from quorisk.kernels.model import Model
 from quorisk.kernels.protocols import registry
 from tests.kernels.engines import lamps
-from tests.kernels.engines.losing import RUNS, losing
+from tests.kernels.engines.losing import RUNS, losing, of_few_bits
 from tests.support import point_of
 
 pytestmark = pytest.mark.usefixtures("no_kernels_at_hand")
@@ -60,12 +60,6 @@ def test_plain_python_tallies_as_the_generic_engine_does(limits):
 @pytest.mark.parametrize("most", [1000, 10])
 def test_plain_python_makes_the_few_runs_that_a_kernel_leaves_open(monkeypatch, most):
     """Of the numbers drawn the kernel sees 6 bits and not 32, so that it cannot choose in most runs."""
-
-    def of_few_bits(word, total, share_bits):
-        drawn = word >> 26
-        lowest = drawn * total >> 6
-        return lowest, ((drawn + 1) * total - 1 >> 6) - lowest
-
     made, make = list[str](), {each: each.tally_of_runs for each in (numba_engine, rerun)}
     point, some = lamps.POINT._replace(max_steps=2), np.array([9, 8, 7, *range(20, 120)])
     monkeypatch.setattr(choice, "places", of_few_bits)

@@ -25,7 +25,7 @@ from quorisk.kernels.tracing.machine import I32, I64, POINTER, lanes_of
 from quorisk.kernels.tracing.observe import observe
 from quorisk.kernels.tracing.trace import Word
 from tests.kernels.engines import fuzz, lamps
-from tests.kernels.engines.losing import losing
+from tests.kernels.engines.losing import losing, of_few_bits
 
 pytestmark = pytest.mark.usefixtures("no_kernels_at_hand")
 
@@ -183,12 +183,6 @@ def test_an_action_that_was_not_seen_to_be_enabled_is_left_to_the_generic_engine
 @pytest.mark.parametrize("shape", [Shape(32, 16), QUEUED])
 def test_what_the_bits_drawn_leave_open_is_left_to_the_generic_engine(monkeypatch, shape):
     """Here 6 bits are drawn rather than 32, so that they often do."""
-
-    def of_few_bits(word, total, share_bits):
-        drawn = word >> 26
-        lowest = drawn * total >> 6
-        return lowest, ((drawn + 1) * total - 1 >> 6) - lowest
-
     monkeypatch.setattr(choice, "places", of_few_bits)
     compared = fuzz.compare(lamps.MODEL, lamps.POINT._replace(max_steps=2), shape, True, 15, 1000)
     assert 300 < compared.repeated < 1000
