@@ -11,6 +11,7 @@ import pytest
 from llvmlite import ir
 
 from quorisk.kernels.engines.lanes.plan import NAME
+from quorisk.kernels.ops import once
 from quorisk.kernels.tracing import cpu
 from quorisk.kernels.tracing.arrays import Arrays
 from quorisk.kernels.tracing.demand import in_order
@@ -29,7 +30,7 @@ ARRAYS = (0, 32, False)
 SHAPES = ((8, 32, False), (16, 16, False), SCALAR, PDEP, ARRAYS)
 
 
-def machine_code(outputs: list[Any], shape: tuple[int, int, bool]) -> Any:
+def emitted(outputs: list[Any], shape: tuple[int, int, bool]) -> ir.Function:
     """A function from an address of leaves' values to one of the outputs', lane by lane."""
     lanes, narrowest, has_pdep = shape
     module = ir.Module("expressions")
@@ -48,7 +49,12 @@ def machine_code(outputs: list[Any], shape: tuple[int, int, bool]) -> Any:
     for i, output in enumerate(outputs):
         builder.store(emitter.get(output, 64), place(function.args[1], i), align=8)
     builder.ret_void()
-    engine, address = cpu.linked(cpu.object_code(str(module)), NAME)
+    return function
+
+
+def machine_code(outputs: list[Any], shape: tuple[int, int, bool]) -> Any:
+    """The same to call."""
+    engine, address = cpu.linked(cpu.object_code(str(emitted(outputs, shape).module)), NAME)
     call = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(address)
     call.engine = engine  # type: ignore[attr-defined]  # which owns the code
     return call
@@ -97,6 +103,31 @@ def test_machine_code_computes_what_the_expressions_mean(seed, shape):
     meant = dict(zip((node.id for node in order), evaluate(order, columns), strict=True))
     for output, values in zip(outputs, computed(outputs, columns, shape), strict=True):
         np.testing.assert_array_equal(values, meant[output.id].astype(np.int64), output.op)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_conditions_guard_means_the_same_within_one_another(seed):
+    chance, graph, mays = random.Random(seed), new_graph(), [7, 7, 1, 0xFFFF]
+    leaves = [graph.leaf(i, may) for i, may in enumerate(mays)]
+    conditions, outputs = [make("less", *leaves[:2]), make("unequal", leaves[2], 0)], list[Any]()
+    for _ in range(12):
+        arm = once(random_expression(graph, leaves + outputs, chance, 3))
+        again = random_expression(graph, [arm, *outputs, *leaves], chance, 3)
+        outputs += [make("when", chance.choice(conditions), each) for each in (arm, again)]
+    outputs, columns = [each for each in outputs if isinstance(each, Node)], columns_of(mays, chance)
+    np.testing.assert_array_equal(computed(outputs, columns, SCALAR), evaluate(outputs, columns))
+
+
+def test_what_one_condition_guards_is_skipped_by_one_branch():
+    """And what is computed once comes before it, so that other conditions need not compute it again."""
+    graph = new_graph()
+    a, b, shared = (graph.leaf(i, 0xFF) for i in range(3))
+    for factor in (7, 11, 13, 17):
+        shared = make("xor", make("mul", shared, factor), make("add", shared, a))
+    arms = [make("xor", make("mul", make("add", once(shared), b), i), shared) for i in (3, 5, 9)]
+    guarded = [make("when", make("unequal", leaf, 0), arm) for leaf, arm in zip((a, a, b), arms, strict=True)]
+    function = emitted(guarded, SCALAR)
+    assert [len(function.blocks), str(function).count(" mul ")] == [5, 7]
 
 
 def test_shifts_by_amounts_beyond_what_is_known_of_them_have_a_meaning():
