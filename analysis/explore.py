@@ -38,8 +38,7 @@ def too_much(memory_bytes: int, instead: str = "ask for less") -> ConfigError:
 
 def history_switches(experiment: Experiment) -> list[str]:
     """Returns the switches for history that the specification's own states lack and that the file does not set."""
-    history = [p for p in experiment.model.parameters if p.history]
-    return [p.name for p in history if f"{p.table}.{p.name}" not in experiment.given]
+    return [p.name for p in experiment.model.parameters if p.history and f"{p.table}.{p.name}" not in experiment.given]
 
 
 def explore(

@@ -155,7 +155,8 @@ class Explored(NamedTuple):
         columns = ("breaking_states", "first_broken", "first_depth")
         names = self.found.breaking_states
         rows = [{"invariant": name, **{key: getattr(self.found, key)[name] for key in columns}} for name in names]
-        return frame_of(rows).assign(**dotted_values(self.experiment.model, only_point(self.experiment).point))
+        off = {f"model.{name}": False for name in exploring.history_switches(self.experiment)}
+        return frame_of(rows).assign(**dotted_values(self.experiment.model, only_point(self.experiment).point) | off)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.found.distinct_states:,} states, depth {self.found.depth}>"

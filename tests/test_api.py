@@ -93,6 +93,23 @@ def test_a_bound_is_no_probability_and_frames_say_of_what_they_are(file):
     assert (q.explore(file, memory="64MiB").frame()["model.keys"] == 1).all()
 
 
+@pytest.mark.parametrize("given", [{}, {"model.track_committed": True}])
+def test_a_search_without_history_does_not_claim_that_nothing_is_lost(given):
+    """Kafka's unflushed records are lost in an outage, which only `track_committed` shows."""
+    kafka = {
+        "protocol": "kafka",
+        "model": {"replicas": 2, "log_size": 2, "max_records": 2, "max_leader_epoch": 2},
+        "variant": {"flush_every_message": False},
+        "faults": {"max_outages": 1},
+    }
+    found = q.explore(kafka, given, memory="64MiB")
+    frame = found.frame().set_index("invariant")
+    assert (frame["model.track_committed"] == bool(given)).all()
+    assert (frame["breaking_states"]["CommittedRecordsSurvive"] > 0) == bool(given)
+    assert ("none found" in found._repr_html_()) != bool(given)
+    assert ("may miss losses" in found._repr_html_()) != bool(given)
+
+
 def test_recommend_answers_what_the_verb_answers(quorisk, written):
     path = written("designs.toml", FLIPPING_FILE)
     code, out, err = quorisk("recommend", str(path), "--break-even", "none", "--json")

@@ -169,7 +169,8 @@ def print_search(found: Search, seconds: float, left_out: list[str], out: Consol
         warn(out, "incomplete: memory is full (raise --memory). There are more states, which may break more.")
     table = make_table("invariant", "breaking states", "first of all broken", "first depth")
     for name, states in found.breaking_states.items():
-        table.add_row(name, f"{states:,}", f"{found.first_broken[name]:,}", str(found.first_depth[name] or "-"))
+        counts = [f"{n:,}" if n or not left_out else "none found" for n in (states, found.first_broken[name])]
+        table.add_row(name, *counts, str(found.first_depth[name] or "-"))
     out.print(table)
     out.print(
         f"{found.distinct_states:,} distinct states of {found.generated_states:,} generated, depth {found.depth}, "
@@ -181,8 +182,7 @@ def print_search(found: Search, seconds: float, left_out: list[str], out: Consol
         actions.add_row(name, f"{count:,}" if count else "never enabled" if found.complete else "not seen so far")
     out.print(actions)
     if left_out:
-        switches = ", ".join(f"{name} off" for name in left_out)
-        out.print(f"the specification's own states: {switches} (set it in the file to search with it)", soft_wrap=True)
+        out.print(f"off unless set, as in the specification; may miss losses: {', '.join(left_out)}", soft_wrap=True)
     out.print(NOTE, style="dim", soft_wrap=True)
 
 
