@@ -49,7 +49,8 @@ def controls(found: Sequence[Design], target: float) -> dict[str, Any]:
         first, last = round(math.log10(min(ends) / 2), 2), round(math.log10(max(ends) * 2), 2)
         result["p99"] = {"low": first, "high": last, "at": math.log10(wanted) if math.isfinite(wanted) else last}
     if "copies" in worst:
-        result["copies"] = {"high": max(design.worst["copies"] for design in found), "at": worst.get("wants_copies", 0)}
+        wanted = worst.get("wants_copies", 0)
+        result["copies"] = {"high": max(wanted, *(design.worst["copies"] for design in found)), "at": wanted}
     return result
 
 
@@ -67,7 +68,7 @@ def _design(design: Design, number: int, sure: Doubt | None) -> dict[str, Any]:
         "p99_high": float(p99_ms) if math.isfinite(p99_ms) else 1e300,
         "cost": min(design.steps, 1e300),
         "wants": bool(worst.get("wants_nodes", 0) or worst.get("wants_zones", 0)),
-        "short": design.falls_short("nodes", "zones", "entries"),
+        "short": design.shortfalls("p99", "copies"),
         "powers": sure.allowed[design.settings].powers if sure and design.settings in sure.allowed else {},
         "cases": [_case(point) for point in design.points],
     }

@@ -241,6 +241,7 @@ def _design(design: Design, tail: float, target: float, sure: Doubt | None) -> d
         "stuck": numbers.number(design.p_stuck()) if design.p_stuck() else "none",
         "stuck_sort": design.p_stuck(),
         "verdict": said,
+        "missed": ["loses more than the target"] * (design.interval[0] > target) + design.shortfalls(),
         "p": losses_in_words(point),
         "interval": numbers.interval(point),
         "high": point["high"],

@@ -187,15 +187,12 @@ class Design(NamedTuple):
                 said.append(f"survival of the loss of {counted}" if promised in _LOST else f"at least {counted}")
         return said
 
-    def shortfalls(self) -> list[str]:
-        """Returns its promises that fall short of the targets, which no run can change."""
-        return [said for _, said in self._short()]
-
-    def falls_short(self, *of: str) -> bool:
-        """Whether a target is missed on one of "p99", "copies", "nodes", "zones", "entries" (lost), "writes"."""
-        return any(what in of for what, _ in self._short())
+    def shortfalls(self, *but: str) -> list[str]:
+        """Returns its promises that fall short of the targets, which no run can change, but for those on "p99", ..."""
+        return [said for what, said in self._short() if what not in but]
 
     def _short(self) -> Iterator[tuple[str, str]]:
+        """Yields missed targets: "p99", "entries" (lost), "writes", "copies", "nodes" or "zones", in words."""
         at = self.worst
         if at.get("write_p99_high_ms", 0.0) > at.get("wants_write_p99_ms", math.inf):
             yield "p99", f"p99 of a write {numbers.number(at['write_p99_ms'])} ms"

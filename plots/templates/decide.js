@@ -37,6 +37,7 @@ if (designsTable && controls) {
     copies: limit("copies") ?? 0,
     off: new Set([...controls.querySelectorAll("input[type=checkbox]")].filter((box) => !box.checked).map((box) => box.value)),
   });
+  const small = (text, name = "") => Object.assign(document.createElement("small"), { textContent: text, className: name });
   // What other rates make of a design's losses, by its elasticities.
   const scaled = (design) =>
     [...controls.querySelectorAll("input[data-figure]")].reduce(
@@ -55,10 +56,15 @@ if (designsTable && controls) {
     const worst = cases.reduce((most, each) => (each.high > most.high ? each : most));
     const clean = cases.every((each) => !each.losses) && cases.some((each) => each.high > 0);
     const proved = cases.every((each) => each.high === 0);
-    const short = design.p99_high > want.p99 || design.copies < want.copies || design.short;
     const low = Math.max(...cases.map((each) => each.low));
-    const verdict = short || low > want.target ? "does not meet" : worst.high <= want.target ? "meets" : "undecided";
-    return { ...worst, least: low, clean, proved, verdict };
+    const missed = [
+      ...(low > want.target ? ["loses more than the target"] : []),
+      ...(design.p99_high > want.p99 ? [`p99 of a write ${number(design.p99)} ms`] : []),
+      ...(design.copies < want.copies ? [`${design.copies || "no"} ${design.copies > 1 ? "copies" : "copy"} when acknowledged`] : []),
+      ...design.short,
+    ];
+    const verdict = missed.length ? "does not meet" : worst.high <= want.target ? "meets" : "undecided";
+    return { ...worst, least: low, clean, proved, verdict, missed };
   };
   // Each design whose interval overlaps that of the first of a rank, or lies less than 1% apart, shares the rank.
   const rank = (found) => {
@@ -103,17 +109,13 @@ if (designsTable && controls) {
       const rates = cell("losses").querySelector(".rates");
       cell("losses").textContent = known;
       cell("losses").dataset.value = each.high;
-      if (each.losses && each.low < each.high) {
-        const small = document.createElement("small");
-        small.textContent = `${below(each.low)} to ${above(each.high)}`;
-        cell("losses").append(small);
-      }
+      if (each.losses && each.low < each.high) cell("losses").append(small(`${below(each.low)} to ${above(each.high)}`));
       if (rates) cell("losses").append(rates);
       const verdict = document.createElement("span");
       const none = want.target === Infinity && each.verdict === "meets";
       verdict.className = none ? "" : `verdict ${each.verdict.replaceAll(" ", "-")}`;
       verdict.textContent = none ? "no target" : each.verdict;
-      cell("verdict").replaceChildren(verdict);
+      cell("verdict").replaceChildren(verdict, ...each.missed.map((said) => small(said, "extra")));
       each.row.classList.toggle("chosen", each === chosen);
       designsTable.tBodies[0].append(each.row);
     }

@@ -92,6 +92,26 @@ def test_designs_change_places_as_scenarios_are_switched_off(decision):
     assert decision.locator("#designs [data-cell=losses]").all_inner_texts()[2].startswith("0.0100")
 
 
+def test_a_design_that_misses_a_target_says_which(browser, written):
+    """With scripts and without: here one on minutes without writes, which no slider moves."""
+    figures = {"any_loss": 0.02, "entries": 50.0, "incidents": 0.02, "incident_p50": 3.0, "incident_p99": 9.0}
+    given = year().assign(**{f"{name}{end}": value for name, value in figures.items() for end in ("", "_low", "_high")})
+    given = given.assign(incident=False, cluster_at="", target=math.inf, wants_copies=3, copies=given["copies"] - 1)
+    given = given.assign(write_minutes_lost_per_year=2 * given["stored"] - 4, wants_write_minutes_lost_per_year=0.5)
+    path = written("missed.html", report(given, [], Provenance("quorisk run", "", [])))
+    for scripts in (False, True):
+        page = browser.new_context(java_script_enabled=scripts).new_page()
+        page.goto(path.as_uri())
+        said = page.locator("#designs [data-cell=verdict]").all_inner_texts()
+        page.context.close()
+        slow, acks = (
+            "2 minutes a year without writes",
+            [f"{few} when acknowledged" for few in ("no copy", "1 copy", "2 copies")],
+        )
+        missed = [{"does not meet", *each} for each in ([slow, acks[2]], [slow, acks[1]], [acks[1]], [acks[0]])]
+        assert sorted(sorted(each.split("\n")) for each in said) == sorted(map(sorted, missed))
+
+
 def test_the_page_writes_numbers_as_the_report_does(browser, written):
     given = year().assign(per_year=lambda frame: frame["per_year"] * 10_000)  # thousands, which are written in full
     path = written("thousands.html", report(given, [], Provenance("quorisk run", "", [])))
@@ -133,7 +153,10 @@ def same_choices(decision, rows):
         seen.add(name)
         assert order(decision) == [each.settings.removeprefix("design ") for each in found]
         said = decision.locator("#designs [data-cell=verdict]").all_inner_texts()
-        assert [each.strip() for each in said] == [each.verdict(target) for each in found]
+        above = [["loses more than the target"] * (each.interval[0] > target) for each in found]
+        missed = [[*more, *each.shortfalls()] for more, each in zip(above, found, strict=True)]
+        told = [[each.verdict(target), *why] for each, why in zip(found, missed, strict=True)]
+        assert [each.split("\n") for each in said] == told
     return seen
 
 
