@@ -39,7 +39,7 @@ def controls(found: Sequence[Design], target: float) -> dict[str, Any]:
     asked = [target] if math.isfinite(target) else []
     low, high = (round(math.log10(limit), 1) for limit in (min(highs + asked) / 10, max(highs + asked) * 10))
     result: dict[str, Any] = {"low": low, "high": high, "target": math.log10(target) if asked else high}
-    result["said"] = numbers.number(target) if asked else "any"
+    result["said"] = numbers.short(target) if asked else "any"
     worst = found[0].worst
     result["scenarios"] = [part["run.scenario"] for part in worst.get("parts", []) if part.get("incident", True)]
     if "write_p99_high_ms" in worst:

@@ -21,6 +21,8 @@ if (designsTable && controls) {
     if (value === 0 || (power >= -3 && value < 9999.5)) return value.toFixed(Math.max(2 - power, 0));
     return `${mantissa.toFixed(2)} × 10${[...String(power)].map((digit) => digits[digit]).join("")}`;
   };
+  // As `short` there: without zeros at the end, and without a mantissa of 1.
+  const short = (value) => number(value).replace(/(\.\d*?)0+(?!\d)/, "$1").replace(/\.(?!\d)/, "").replace(/^1 × /, "");
   const outwards = (value, sign) => {
     if (value === 0) return 0;
     const place = lastPlace(value);
@@ -91,7 +93,7 @@ if (designsTable && controls) {
   const show = () => {
     const want = wanted();
     for (const slider of controls.querySelectorAll("input[data-figure]"))
-      slider.previousElementSibling.textContent = number(10 ** slider.value);
+      slider.previousElementSibling.textContent = short(10 ** slider.value);
     const boxes = [...controls.querySelectorAll("input[type=checkbox]")];
     const nothing = boxes.length > 0 && !designs[0].cases[0].cluster && boxes.every((box) => !box.checked);
     designsTable.hidden = nothing;
@@ -120,7 +122,7 @@ if (designsTable && controls) {
       designsTable.tBodies[0].append(each.row);
     }
     for (const heading of designsTable.tHead.rows[0].cells) heading.removeAttribute("aria-sort");
-    const said = (value, unit) => (value === Infinity ? "any" : `${number(value)}${unit}`);
+    const said = (value, unit) => (value === Infinity ? "any" : `${short(value)}${unit}`);
     if (input("target")) document.getElementById("target-said").textContent = said(want.target, "");
     if (input("p99")) document.getElementById("p99-said").textContent = said(want.p99, " ms");
     if (input("copies")) document.getElementById("copies-said").textContent = want.copies;

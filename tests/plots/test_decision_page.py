@@ -80,6 +80,23 @@ def test_a_reader_drags_a_target_and_sees_another_choice(decision):
     assert decision.locator("#designs tr.chosen").count() == 0
 
 
+def test_sliders_say_numbers_without_zeros_at_the_end(decision):
+    for power, said in ((0.0, "1"), (-1.0, "0.1"), (math.log10(0.0205), "0.0205"), (-1.0001, "0.1"), (0.5, "3.16")):
+        drag(decision, "target", power)
+        assert decision.locator("#target-said").inner_text() == said
+    for p99_ms in (20, 25.5):
+        drag(decision, "p99", math.log10(p99_ms))
+        assert decision.locator("#p99-said").inner_text() == f"{p99_ms} ms"
+
+
+def test_the_slider_of_the_target_says_it_as_the_page_does(tab, written):
+    for target in (1e-3, 1e-5, 2e-5, 1.25e-5):
+        html = report(year().assign(target=target), [], Provenance("quorisk run", "", []))
+        assert f'<output id="target-said">{numbers.short(target)}<' in html
+        with loaded(tab, written("target.html", html)) as page:
+            assert page.locator("#target-said").inner_text() == numbers.short(target)
+
+
 def test_designs_change_places_as_scenarios_are_switched_off(decision):
     assert order(decision) == ["3/3", "3/2", "2/2", "2/1"]
     ranks = decision.locator("#designs [data-cell=rank]").all_inner_texts()
