@@ -129,7 +129,7 @@ def report(
             style=Markup(style),
             script=Markup(script),
             number=numbers.number,
-            short=numbers.short,
+            plain=numbers.plain,
             cause=text.cause,
             recommendation=words,
             num_left_out=_GENERAL + len(listed),

@@ -1,6 +1,7 @@
 """Numbers in words, for figures, reports and the screen. Ends of intervals are rounded outwards."""
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any
@@ -16,15 +17,20 @@ _IN_FULL = 9999.5
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
-def number(value: float) -> str:
-    """Returns three significant digits: 0.0123, 1.23 × 10⁻⁵; close to 1 more, as needed: 0.99982."""
+def number(value: float, digits: int = _DIGITS) -> str:
+    """Returns `digits` significant digits: 0.0123, 1.23 × 10⁻⁵; close to 1 more, as needed: 0.99982."""
     if _NEAR_1 < value < 1:
         return f"{value:.{-_last_place(value)}f}"
-    mantissa, _, power = f"{value:.{_DIGITS - 1}e}".partition("e")
-    exponent = int(power)
-    if value == 0 or (exponent >= -3 and value < _IN_FULL):
-        return f"{value:.{max(_DIGITS - 1 - exponent, 0)}f}"
-    return f"{mantissa} × 10{str(exponent).translate(_SUPERSCRIPTS)}"
+    written = f"{value:.{digits - 1}e}"
+    exponent = int(written.partition("e")[2] or 0)  # infinity has none
+    if exponent >= -3 and (exponent < 4 or value < _IN_FULL):
+        return f"{value:.{max(digits - 1 - exponent, 0)}f}"
+    return with_powers(written)
+
+
+def with_powers(written: str) -> str:
+    """Returns words with powers of ten as people write them: 4.2 × 10⁻⁵ % / year, in place of 4.2e-05 % / year."""
+    return re.sub(r"e([+-]\d+)", lambda power: f" × 10{str(int(power[1])).translate(_SUPERSCRIPTS)}", written)
 
 
 def counted(count: int, noun: str, nouns: str = "") -> str:
@@ -34,17 +40,8 @@ def counted(count: int, noun: str, nouns: str = "") -> str:
 
 def plain(value: float, digits: int = _DIGITS) -> str:
     """Returns `digits` significant digits, without zeros at the end: 0.012, 1.2 × 10⁻⁵; close to 1: 0.99982."""
-    if _NEAR_1 < value < 1 or not math.isfinite(value) or value == 0:
-        return number(value) if _NEAR_1 < value < 1 else f"{value:g}"
-    mantissa, _, power = f"{value:.{digits - 1}e}".partition("e")
-    exponent = int(power)
-    if exponent >= -3 and (exponent < 4 or value < _IN_FULL):
-        return _stripped(f"{value:.{max(digits - 1 - exponent, 0)}f}")
-    return f"{_stripped(mantissa)} × 10{str(exponent).translate(_SUPERSCRIPTS)}"
-
-
-def _stripped(written: str) -> str:
-    return written.rstrip("0").rstrip(".") if "." in written else written
+    amount, *power = number(value, digits).split(" × ")
+    return " × ".join([amount.rstrip("0").rstrip(".") if "." in amount else amount, *power])
 
 
 def in_full(value: float) -> str:

@@ -6,18 +6,20 @@ YEAR_S = 31_557_600
 """Seconds of a year."""
 _LARGE = (("year", YEAR_S), ("day", 86_400), ("h", 3600), ("min", 60), ("s", 1), ("ms", 1e-3), ("us", 1e-6))
 """Units and their seconds, without months and weeks: 40 days say more than 5.7 weeks."""
-_MANY = 1e6
-"""Fewest years that are written with a power of ten."""
 
 
 def say_time(time_s: float) -> str:
     """Returns a time as people say it, of three digits: 3.2 ms, 5 days, 1,200 years, 3.3 × 10⁹ years."""
-    years = time_s / YEAR_S
-    return f"{numbers.plain(years)} years" if years >= _MANY else written_time(time_s)
+    return numbers.with_powers(written_time(time_s))
 
 
 def say_rate(rate_per_s: float) -> str:
-    """Returns a rate as people say it, of three digits: 20 / s, 1 % / year, 1 / 2.5 ms; 0.
+    """Returns a rate as people say it: as `written_rate`, with powers of ten."""
+    return numbers.with_powers(written_rate(rate_per_s))
+
+
+def written_rate(rate_per_s: float) -> str:
+    """Returns a rate of three digits, as in an experiment file: 20 / s, 1 % / year, 1 / 2.5 ms; 0.
 
     The first of these ways that is exact; else the first.
     """

@@ -74,7 +74,7 @@ def value(given: Any) -> str:
         return "on" if given else "off"
     if isinstance(given, float):
         return numbers.short(given) if math.isfinite(given) else "none"
-    return _clean(_MEANT.get(str(given), str(given)))
+    return _clean(_MEANT.get(str(given), f"{given:,}" if isinstance(given, int | np.integer) else str(given)))
 
 
 def _clean(given: str) -> str:

@@ -79,7 +79,7 @@ def _certain(design: Design, said: bool) -> dict[str, float]:
         "has more copies when acknowledged": copies,
         "survives the loss of a rack": 0 if design.worst.get("wants_zones") else -design.worst.get("zones", 0),
         "is faster": design.worst.get("write_p99_ms", 0.0),
-        "takes fewer steps": design.steps,
+        "needs fewer messages and other steps to do its work": design.steps,
     }
 
 

@@ -85,7 +85,7 @@ def _sizes(first: Mapping[str, Any], rate: Ends) -> dict[str, Any]:
 def yearly_frame(frame: pd.DataFrame) -> pd.DataFrame:
     """Returns a frame with scenarios as one without: `p`, `low` and `high` are times a year.
 
-    Keys in which only scenarios differ have no column any more; message loss is the largest of theirs.
+    Keys in which only scenarios differ have no column any more; message loss and runs are the largest of theirs.
     """
     keys = [key for key in text.varied(frame) if key != text.SCENARIO]
     others = [key for key in text.parameter_keys(frame) if frame[key].nunique(dropna=False) > 1 and key not in keys]
@@ -97,7 +97,7 @@ def yearly_frame(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _year(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    found = year_of_scenarios(parts) | {text.MESSAGE_LOSS: max(part[text.MESSAGE_LOSS] for part in parts)}
+    found = year_of_scenarios(parts) | {name: max(part[name] for part in parts) for name in (text.MESSAGE_LOSS, "runs")}
     own = [part for part in parts if part.get("incident")]
     if "any_loss" in found and found["invariant"] == text.ANY_LOSS:
         return found | {"incident": bool(own), "method": " or ".join(dict.fromkeys(part["method"] for part in own))}

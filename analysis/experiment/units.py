@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from quorisk.kernels.errors import ConfigError
-from quorisk.say.quantities import YEAR_S, digits, say_rate, written_time
+from quorisk.say.quantities import YEAR_S, digits, written_rate, written_time
 
 _SECONDS: Mapping[str, Fraction] = {
     "us": Fraction(1, 10**6),
@@ -105,7 +105,7 @@ def say_like(text: str, rate_per_s: float) -> str:
     """
     match = _RATE.fullmatch(text.strip())
     if not match or rate_per_s <= 0:
-        return say_rate(rate_per_s)
+        return written_rate(rate_per_s)
     if not match[2] and float(match[1]) == 1:
         return f"1 / {written_time(1 / rate_per_s).removeprefix('1 ')}"
     per, percent = re.split(r"/|per\b", text, maxsplit=1)[1].strip(), match[2] or ""

@@ -15,7 +15,7 @@ from quorisk.analysis.rates.findings import EVENTS, OF_CLUSTER, Finding
 from quorisk.analysis.rates.observed import DAY_S
 from quorisk.analysis.statistics.known import Beta, Gamma
 from quorisk.kernels.errors import ConfigError
-from quorisk.say.quantities import digits, say_rate
+from quorisk.say.quantities import digits, written_rate
 
 _SCOPES = {"rack_lost": "rack", "nodes_lost_together": "batch"}
 """Scopes of the events in data: what their nodes share. Experiment files give the scope of outages."""
@@ -76,11 +76,11 @@ def _setting(key: str, value: str, means: str) -> list[str]:
 
 def _figure(found: Finding, base: Profile, day: date) -> list[str]:
     observed, known = found.observed, found.known
-    say = (lambda p: f"{digits(100 * p)} %") if observed.kind.in_trials else say_rate
+    say = (lambda p: f"{digits(100 * p)} %") if observed.kind.in_trials else written_rate
     low, high, least, most = (say(float(each)) for each in known.quantile([0.05, 0.95, 0.025, 0.975]))
     counted = f"{observed.kind.name}: {observed.events:,} in {observed.amount}"
     there = base.figures.get(found.key)
-    value = f"{known.median:.3g}" if observed.kind.in_trials else f'"{say_rate(known.median)}"'
+    value = f"{known.median:.3g}" if observed.kind.in_trials else f'"{written_rate(known.median)}"'
     match known:
         case Gamma(events, exposure_s):
             what = [f"events = {events}", f'exposure = "{_exposure(exposure_s)}"']

@@ -8,6 +8,7 @@ from base64 import b64decode, b64encode
 import numpy as np
 import pytest
 
+from quorisk.analysis.decision import years
 from quorisk.analysis.decision.advice import recommend
 from quorisk.analysis.experiment import config
 from quorisk.analysis.results.frame import frame as frame_of
@@ -109,6 +110,19 @@ def test_what_scenarios_have_of_their_own_is_not_told_as_if_all_had_it():
     assert said.count("its own") == 1
     acks = {"model.ack_quorum": np.where(first, 1, 2)}
     assert "Each scenario has its own AQ." in text.terms(given.assign(**acks))
+
+
+def test_a_report_writes_large_and_small_numbers_in_one_way():
+    given = frame([0, 3], run__scenario=["a", "b"]).assign(per_year=1.0)
+    seldom = {"run.max_steps": 100_000, "run.time_unit": "s", "rates.fault": 4.2e-7 / 31_557_600}
+    given = given.assign(hits=1.0, fates="", **seldom)
+    outage = ScenarioWords("b", 5.207e10, "power", (), 9.9792e8)
+    html = report(given, [], PROVENANCE._replace(scope=Scope(scenarios=(outage,))))
+    assert "5.21 × 10¹⁰ times a year, 9.98 × 10⁸ objects each time: power." in html
+    assert "max steps 100,000" in html
+    assert "fault 4.2 × 10⁻⁵ % / year" in html
+    assert "1,000 runs a point" in text.terms(given)
+    assert "1,000 runs a point" in text.terms(years.yearly_frame(given))  # each, and not those of both scenarios
 
 
 def test_the_methods_of_a_year_are_each_told_once():

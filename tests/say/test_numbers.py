@@ -94,7 +94,7 @@ def test_what_cannot_be_has_no_bound():
 
 
 def test_differences_have_signs_and_their_intervals_hold_them():
-    assert numbers.with_sign(0.99996) == "+0.999960"
+    assert numbers.with_sign(0.99996) == "+0.99996"
     assert numbers.in_brackets(-0.0123456, 0.0123456, numbers.with_sign) == "[−0.0124, +0.0124]"
     assert numbers.in_brackets(0.99961, float("inf")) == "[0.99961, inf]"
 

@@ -132,7 +132,7 @@ def test_it_stands_before_the_recommendation():
 def test_how_far_the_interval_of_an_undecided_design_reaches_stands_beside_its_figure():
     assert told(design(1e-3, **{"low": 1e-4, "high": 0.381}), 0.01)["design"] == "WQ 3 (undecided, up to 0.381)"
     close = {"low": 0.0, "high": 0.99999192}
-    assert told(design(0.5, **close), 0.9)["design"] == "WQ 3 (undecided, up to 0.9999920)"  # rounded up
+    assert told(design(0.5, **close), 0.9)["design"] == "WQ 3 (undecided, up to 0.999992)"  # rounded up
     unseen = told(design(0.0, **close, **{"losses": 0}), 0.9)
     assert unseen["design"] == "WQ 3 (undecided)"  # the risk is the bound
     assert unseen["95% bound"] == "no loss was seen, at the rates given"

@@ -73,7 +73,10 @@ def test_without_a_target_a_design_whose_writes_stop_at_any_restart_is_the_last_
 def test_steps_decide_last_and_the_same_of_rows_that_count_messages_and_of_those_that_do_not():
     """A report counts messages, a recommendation that solves does not: both are to say the same, in the same words."""
     many, few = "design WQ 5 AQ 3", "design WQ 5 AQ 2"
-    for steps, first, why in (((9.4, 8.6), few, "takes fewer steps"), ((8.99, 8.97), many, "")):
+    for steps, first, why in (
+        ((9.4, 8.6), few, "needs fewer messages and other steps to do its work"),
+        ((8.99, 8.97), many, ""),
+    ):
         for messages in ((0, 0), (3, 7)):
             given = tied(wants_nodes=1, nodes=1)
             here = given["point_id"] == "id0"

@@ -100,9 +100,22 @@ def test_times_are_said_as_people_say_them(time_s, said):
 
 @given(st.floats(1e-12, 1e12))
 def test_what_is_said_is_near_what_is_meant(value):
-    said_time, said_rate = quantities.say_time(value).replace(",", ""), quantities.say_rate(value).replace(",", "")
-    assert math.isclose(units.read_time(said_time), value, rel_tol=0.0051)
-    assert math.isclose(units.read_rate(said_rate), value, rel_tol=0.0051)
+    time, rate = (write(value).replace(",", "") for write in (quantities.written_time, quantities.written_rate))
+    assert math.isclose(units.read_time(time), value, rel_tol=0.0051)
+    assert math.isclose(units.read_rate(rate), value, rel_tol=0.0051)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("0.000042 % / year", "4.2 × 10⁻⁵ % / year"),
+        ("5e-6 % / year", "5 × 10⁻⁶ % / year"),
+    ],
+)
+def test_a_rate_is_said_with_a_power_of_ten_and_written_so_that_it_can_be_read_back(text, said):
+    rate_per_s = float(units.read_rate(text))
+    assert quantities.say_rate(rate_per_s) == said
+    assert math.isclose(units.read_rate(quantities.written_rate(rate_per_s)), rate_per_s)
 
 
 @pytest.mark.parametrize("text", ["1 / 2 ms", "1 % / year", "1 / 3 years", "1 / h", "0.9 % / year", "0"])
