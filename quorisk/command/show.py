@@ -121,8 +121,7 @@ def _kinds(met: MetFaults) -> str:
 
 def _head(method: str, head: HeadPart, out: Console) -> None:
     """Prints the solved part of the answer, and the sampled part."""
-    cost = f", which cost at most {head.cost}," if head.cost >= 0 else ""  # else there was no room for all of any cost
-    known = f"P(loss) on the likeliest paths{cost} is {numbers.plain(head.lost, 4)}"
+    known = f"P(loss) on the likeliest paths is {numbers.plain(head.lost, 4)}"
     beyond = f", and losing data then {numbers.bound(head.beyond, numbers.plain)}" * (head.beyond < head.leaves)
     out.print(f"{method}: {known}; P(leaving them) is {numbers.plain(head.leaves, 4)}{beyond}", soft_wrap=True)
     size = f"{head.states:,} states and {head.transitions:,} transitions"
