@@ -59,7 +59,7 @@ def load_experiment(source: Source, overrides: Overrides = ()) -> Experiment:
 
 def num_threads(threads: int | None) -> int:
     """Returns the number of cores to use. Raises ConfigError."""
-    if threads is not None and not (isinstance(threads, int | np.integer) and threads > 0):
+    if threads is not None and (threads is True or not isinstance(threads, int | np.integer) or threads <= 0):
         raise ConfigError(f" {threads}: a whole number from 1 up, or None for all cores", "threads")
     return threads or num_cores()
 

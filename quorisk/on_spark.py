@@ -28,7 +28,7 @@ def sweep(
         overrides: changed values by dotted key; see `Overrides`.
         master: Spark's master URL; all cores of this machine if None.
         conf: Spark's settings.
-        budget_s: seconds after which computing stops.
+        budget_s: seconds after which computing stops, 0 or more.
         resume: whether to keep the results in `out`, and to run what is missing.
 
     Returns:
@@ -49,8 +49,10 @@ def sweep(
         )
     settings = _settings(master, conf)
     folder = Path(checked("out", out, PATH, "the path of a folder"))
-    within_s = checked("budget_s", budget_s, int | float, "a number of seconds")
-    options = sweeping.Options(master, settings, resume, within_s)
+    allowed = "a number of seconds from 0 up"
+    if isinstance(budget_s, bool) or not checked("budget_s", budget_s, int | float, allowed) >= 0.0:
+        raise ConfigError(f" {budget_s!r}: {allowed}", "budget_s")
+    options = sweeping.Options(master, settings, resume, budget_s)
     console = show.console(stderr=True)
     console.quiet = not console.is_terminal
     sweeping.sweep(experiment, folder, options, console)

@@ -1,6 +1,7 @@
 """The Python API gives the answers of the verbs, with frames and looks for notebooks; the notebook of docs/ runs."""
 
 import json
+import math
 import re
 import subprocess
 import sys
@@ -125,7 +126,7 @@ def test_recommend_answers_what_the_verb_answers(quorisk, written):
 
 def test_what_is_asked_wrongly_is_a_line(file):
     threads: Any
-    for threads in (-3, "a", 2.5):
+    for threads in (-3, 0, "a", 2.5, True, False):
         with pytest.raises(ConfigError, match=f"threads {threads}: a whole number from 1 up"):
             q.estimate(file, threads=threads)
     threads = np.int64(1)
@@ -155,7 +156,10 @@ WRONG: dict[str, tuple[Callable[..., object], dict[str, Any], str]] = {
     "half a run": (q.trace, {"run": (1,)}, "run '1': SEED:INDEX"),
     "a trace": (q.trace, {"replay": 5}, "replay 5: the path of a saved trace"),
     "a folder": (q.sweep, {"out": 5}, "out 5: the path of a folder"),
-    "seconds": (q.sweep, {"out": "x", "budget_s": "x"}, "budget_s 'x': a number of seconds"),
+    "seconds": (q.sweep, {"out": "x", "budget_s": "x"}, "budget_s 'x': a number of seconds from 0 up"),
+    "seconds below 0": (q.sweep, {"out": "x", "budget_s": -1}, "budget_s -1: a number of seconds from 0 up"),
+    "no seconds": (q.sweep, {"out": "x", "budget_s": math.nan}, "budget_s nan: a number of seconds from 0 up"),
+    "a switch for seconds": (q.sweep, {"out": "x", "budget_s": True}, "budget_s True: a number of seconds from 0 up"),
     "settings": (q.sweep, {"out": "x", "conf": "x"}, "conf 'x': settings by name"),
     "a master": (q.sweep, {"out": "x", "master": 5}, "master 5: the URL of a Spark master"),
 }
