@@ -121,9 +121,9 @@ def _kinds(met: MetFaults) -> str:
 
 def _head(method: str, head: HeadPart, out: Console) -> None:
     """Prints the solved part of the answer, and the sampled part."""
-    known = f"P(loss) on the likeliest paths is {numbers.plain(head.lost, 4)}"
+    known = f"P(loss) on the likeliest paths is {numbers.plain(head.lost)}"
     beyond = f", and losing data then {numbers.bound(head.beyond, numbers.plain)}" * (head.beyond < head.leaves)
-    out.print(f"{method}: {known}; P(leaving them) is {numbers.plain(head.leaves, 4)}{beyond}", soft_wrap=True)
+    out.print(f"{method}: {known}; P(leaving them) is {numbers.plain(head.leaves)}{beyond}", soft_wrap=True)
     size = f"{head.states:,} states and {head.transitions:,} transitions"
     out.print(f"solved with {size}", soft_wrap=True)
     if head.runs:
@@ -159,7 +159,7 @@ def probability_text(risk: Risk) -> str:
         return "0 (solved)"
     if risk.low == 0.0 and risk.losses == 0:
         return numbers.bound(risk.high, numbers.plain)
-    return f"{numbers.plain(risk.p, 4)}{' (bounds only)' if risk.bounds else ''}"
+    return f"{numbers.plain(risk.p)}{' (bounds only)' if risk.bounds else ''}"
 
 
 def print_search(found: Search, seconds: float, left_out: list[str], out: Console) -> None:

@@ -59,14 +59,14 @@ def _one(found: ClusterAnswer, confidence: float, out: Console) -> None:
 
 def _several(found: Sequence[ClusterAnswer], out: Console) -> None:
     median = "median entries" if all(each.own_share == 1.0 for each in found) else "median entries\n(cluster alone)"
-    headings = ("P(any loss)\na year", "interval", "once in", median, "p99", "entries a year")
+    headings = ("P(any loss)\na year", "once in", median, "p99", "entries a year")
     table = make_table("design", *headings)
     for each in found:
         losses = each.losses
         sizes = [numbers.in_full(losses.in_entries[name].value) for name in ("p50", "p99") if losses.in_entries]
         table.add_row(
             _settings(each),
-            *_cells(losses.p_any),
+            "\n".join(_cells(losses.p_any)),
             _between(losses.incidents).removeprefix("once in "),
             *(sizes or ["", ""]),
             _value(losses.entries),

@@ -95,7 +95,7 @@ def _risk(label: str, event: str, result: Result) -> Risk | None:
 
 def _probability(p: float, label: str, event: str, result: Result) -> str:
     if risk := _risk(label, event, result):
-        return probability_text(risk) if risk.high else "0"
+        return probability_text(risk).replace(" (", "\n(") if risk.high else "0"
     high = Estimator(result.confidence).interval(0, result.runs, result.cut_off[label])[1]
     return numbers.plain(p) if p else numbers.bound(high, numbers.plain)
 
@@ -107,18 +107,18 @@ def _ratio(each: PairedComparison, never: bool, baseline_never: bool) -> str:
     if never:
         return "0"
     most = math.inf if each.ratio_high is None else each.ratio_high
-    value = f"{numbers.plain(each.ratio)} " if each.ratio else ""
+    value = f"{numbers.plain(each.ratio)}\n" if each.ratio else ""
     return value + numbers.in_brackets(each.ratio_low, most)
 
 
 def _cells(each: PairedComparison, ratio: str) -> list[str]:
-    """Returns difference, ratio and p-value. Where no run differed, or two estimates do not, the difference is an upper
-    bound, never a 0. Estimates have no p-value."""
+    """Returns difference, ratio and p-value. Where no run differed, or two estimates do not, words say so, and what is
+    known is the interval. Estimates have no p-value."""
     low, high = each.difference_low, each.difference_high
     differs = each.table.only_variant or each.table.only_baseline if each.paired else low > 0.0 or high < 0.0
-    difference = numbers.with_sign(each.difference) if differs else numbers.bound(max(high, -low), numbers.plain)
+    difference = numbers.with_sign(each.difference) if differs else "none seen" if each.paired else "not told apart"
     return [
-        escape(f"{difference} {numbers.in_brackets(low, high, numbers.with_sign)}"),
+        escape(f"{difference}\n{numbers.in_brackets(low, high, numbers.with_sign)}"),
         escape(ratio),
         "" if not each.paired else f"{each.p_adjusted:.2g}" if each.p_adjusted >= 1e-99 else "< 1e-99",
     ]

@@ -83,15 +83,15 @@ def causes(rates: Mapping[str, float], out: Console) -> None:
 def variants(found: Mapping[str, Whole], out: Console) -> None:
     """Prints P(any loss in a year) of the variants of a comparison, the baseline first."""
     baseline = next(iter(found.values())).p_any
-    table = show.make_table("variant", "P(any loss) a year", "interval", "difference", "ratio", "lost a year")
+    table = show.make_table("variant", "P(any loss) a year", "difference", "ratio", "lost a year")
     for label, each in found.items():
         p = each.p_any
         ends = "exact" if p.low == p.high else numbers.in_brackets(p.low, p.high)
         difference = numbers.in_brackets(p.low - baseline.high, p.high - baseline.low, numbers.with_sign)
-        difference = f"{numbers.with_sign(p.value - baseline.value)} {difference}"
+        difference = f"{numbers.with_sign(p.value - baseline.value)}\n{difference}"
         ratio = numbers.plain(p.value / baseline.value) if baseline.value else ""
         others = ("baseline", "") if p is baseline else (escape(difference), ratio)
-        table.add_row(label, _p(p), escape(ends), *others, _p(each.entries))
+        table.add_row(label, f"{_p(p)}\n{escape(ends)}", *others, _p(each.entries))
     out.print(table)
     disagreement({label: (each.p_any, each.entries) for label, each in found.items()}, out)
     out.print(

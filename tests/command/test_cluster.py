@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -62,6 +63,7 @@ def test_several_designs(quorisk, on_a_cluster):
     code, out, _ = quorisk("cluster", on_a_cluster, *grid)
     assert code == 0
     assert (out.count("│ nodes 20, power"), out.count("│ nodes 100, power")) == (2, 2)
+    assert not re.search("× *│", out)  # no number continues on the next line
     [said] = [line for line in out.splitlines() if "loses anything less often than" in line]
     rarer, fewer = said.split(" loses anything less often than ")
     assert rarer == "nodes 20, power outage per year 2"  # there, fewer sets of nodes hold all copies of anything

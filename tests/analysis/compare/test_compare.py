@@ -3,6 +3,7 @@
 import io
 import json
 import math
+import re
 from itertools import product
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from quorisk.analysis.experiment.config import load
 from quorisk.analysis.experiment.keys import DATA_LOSS
 from quorisk.analysis.statistics import paired
 from quorisk.analysis.statistics.paired import PairTable, PairTables
-from quorisk.command import show_compare
+from quorisk.command import show, show_compare
 from quorisk.say import numbers
 from tests.support import SMALL_FILE
 
@@ -275,12 +276,13 @@ def test_compare_as_json(printed, file):
 
 def test_compare_as_text_prints_no_zero(quorisk, file):
     code, out, _ = quorisk("compare", str(file), "--ablation", "--set", "runs=2000")
-    rows = {line.split("│")[1].strip(): line for line in out.splitlines()[:8] if line.startswith("│")}
+    rows = {line.split("│")[1].strip(): line for line in out.splitlines()[:12] if line.startswith("│")}
     assert code == 0
     assert "baseline" in rows["all on"]
     assert "│ < 0.00185 │" in rows["all on"]
-    assert "< 0.00289 [−0.00289, +0.00289]" in rows["retain_null_key off"]
-    assert "+0." in rows["publish_context_before_horizon off"]
+    assert "none seen" in rows["retain_null_key off"]
+    assert "│ [−0.00289, +0.00289] │" in out
+    assert "+1" in rows["publish_context_before_horizon off"]
     assert "hold together for all 4 pairs" in out
     code, out, _ = quorisk("compare", str(file), "--ablation", "--set", "runs=2000", "--set", "max_steps=9")
     assert "warning: runs that were cut off and may hide a loss: all on 2,000" in out
@@ -293,7 +295,9 @@ def test_where_no_run_differed_the_bound_is_that_of_the_larger_end():
     seen, least = table_of(0, 0, 0, 100), table_of(0, 0, 40, 100)  # 40 runs of the baseline were cut off
     [found] = paired.compare_pairs([PairTables(seen, least, seen)], 0.95)
     assert -found.difference_low > 0.4 > found.difference_high
-    assert show_compare._cells(found, "")[0].startswith("< 0.517 ")
+    assert show_compare._cells(found, "")[0].startswith("none seen\n[−0.517, +")
+    alone = found._replace(paired=False)
+    assert show_compare._cells(alone, "")[0].startswith("not told apart\n[−0.517, +")
 
 
 def test_a_ratio_with_a_proved_zero_says_which_of_the_two_it_is():
@@ -336,6 +340,7 @@ def test_on_screen_too(file):
     for pair in result.pairs:
         pair.events["CompactedLedgerLeak"] = pair.events[DATA_LOSS]
     out = io.StringIO()
-    show_compare.print_comparison(result, Console(file=out, width=200))
+    show_compare.print_comparison(result, Console(file=out, width=show.PIPED_WIDTH))
+    assert not re.search("× *[│\n]", out.getvalue())  # no number continues on the next line
     titles = [line.strip() for line in out.getvalue().splitlines() if line[:1].isalpha()]
     assert titles[:3] == [DATA_LOSS, "CompactedLedgerLeak", "DuplicateNullKeyMessage"]
