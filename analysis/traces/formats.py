@@ -121,12 +121,13 @@ def step_lines(trace: Trace, replayed: Replayed) -> str:
 def step_sentence(told: Told) -> str:
     """Returns a step in words: what happened, and each note that says more than that."""
     lost = [f"lost on the way: {m.label} to {m.receiver}" for m in told.lost]
-    more = [n for n in told.notes if n.text != told.words and not told.words.endswith(f"{n.over[0]} {n.text}")]
+    said = told.words
+    more = [n for n in told.notes if n.text != said and not (said.endswith(n.text) and n.over[0] in said)]
     notes = []
     for over, of_them in groupby(more, lambda note: note.over):
         texts = "; ".join(note.text for note in of_them)
         notes.append(f"{over[0]}: {texts}" if len(over) == 1 else texts)
-    return "; ".join(" ".join(part.split()) for part in (told.words, *lost, *notes))
+    return "; ".join(" ".join(part.split()) for part in (said, *lost, *notes))
 
 
 def tlc(trace: Trace, replayed: Replayed) -> str:

@@ -39,11 +39,9 @@ def tell_of_bookies(before: SpecState, then: SpecState, action: str, struck: lis
     """Returns the fate of bookies in words, with the requests that never reach them."""
     names = [bookie_name(b) for b in struck]
     gone = [bookie_name(b) for b in sorted(then.b_down - before.b_down)]
-    comes = f"{listed(gone)} {'does' if len(gone) == 1 else 'do'} not come back" if gone else "every bookie comes back"
+    comes = f"{listed(gone)} {'is' if len(gone) == 1 else 'are'} lost for good" if gone else "every bookie comes back"
     fields = {"bookies": listed(names), "fate": comes}
-    is_outage = action.endswith("loses_power")
-    notes = [Note((names[0], names[-1]), "power outage")] if is_outage else []
-    notes += [Note((bookie_name(b),), text) for b in struck for text in _news(before, then, b, action)]
+    notes = [Note((bookie_name(b),), text) for b in struck for text in _news(before, then, b, action)]
     if action == "auditor_replicates_fragment":
         fragments = zip(before.meta_fragments, then.meta_fragments, strict=True)
         old, new = next((was, now) for was, now in fragments if was != now)
@@ -52,7 +50,9 @@ def tell_of_bookies(before: SpecState, then: SpecState, action: str, struck: lis
         fields["substitute"] = bookie_name(substitute)
         fields["copied"] = f"copies {_entries(copied)}" if copied else "finds nothing to copy"
         notes.append(Note((ZK,), f"ensemble {fragment_names([new])}"))
-    return Told(words=WORDS[action].format(**fields), notes=tuple(notes))
+    words = WORDS[action].format(**fields)
+    of_all = [Note((names[0], names[-1]), words)] if action.endswith("loses_power") else []
+    return Told(words=words, notes=(*of_all, *notes))
 
 
 def _entries(entries: Iterable[describe.Entry]) -> str:

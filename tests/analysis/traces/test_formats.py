@@ -17,7 +17,7 @@ from quorisk.kernels.protocols.bookkeeper import MODEL as BOOKKEEPER
 from quorisk.kernels.protocols.bookkeeper.describe import Entry, SpecState
 from quorisk.kernels.protocols.raft import MODEL as RAFT
 from quorisk.kernels.protocols.raft.layout import LEADER, entry_of
-from quorisk.kernels.telling import Function, Message, SpecSet
+from quorisk.kernels.telling import Function, Message, Note, SpecSet, Told
 from tests.analysis.traces.showcases import SHOWCASES, showcase
 from tests.support import EACH_PROTOCOL, ROOT, params_of, random_walks
 
@@ -355,3 +355,11 @@ def test_verdicts_on_a_closed_ledger():
     disowned = state._replace(closed=0, writer_status=4)
     assert not BOOKKEEPER.invariants[0].holds(disowned, params)
     assert "clients say they did" in teller.verdict(disowned, params, "NoDivergenceBetweenClientAndMetaData")
+
+
+def test_a_step_in_words_says_each_thing_once():
+    words = "the cluster loses power; b1 and b2 are lost for good"
+    notes = (Note(("b1", "b3"), words), *(Note((name,), "lost for good") for name in ("b1", "b2")))
+    assert formats.step_sentence(Told(words, notes=notes)) == words
+    assert formats.step_sentence(Told(words, notes=(*notes, Note(("b3",), "e1 gone")))) == f"{words}; b3: e1 gone"
+    assert formats.step_sentence(Told("b1 is fenced", notes=(Note(("b2",), "fenced"),))) == "b1 is fenced; b2: fenced"
