@@ -34,7 +34,7 @@ from quorisk.kernels.cluster.setting import (
 )
 from quorisk.kernels.errors import ConfigError
 from quorisk.kernels.protocols import registry
-from quorisk.say.quantities import YEAR_S
+from quorisk.say.quantities import YEAR_S, written_time
 
 MOST_NODES = 100_000
 MOST_DISKS = 64
@@ -310,10 +310,11 @@ def _repair_s(mine: Mapping[str, Any], node_bytes: float) -> float:
 
 def _check_losses(mine: Mapping[str, Any], cluster: Cluster) -> None:
     if cluster.window(1) > 1.0:
-        slow = max(("detection_delay", "repair_time"), key=lambda name: getattr(cluster, name))
-        given = [name for name in _BANDWIDTHS if mine[name]] if slow == "repair_time" else [slow]
+        given = [f'{name} = "{mine[name] / 1e6:g} MB/s"' for name in _BANDWIDTHS if mine[name]]
+        if cluster.detection_delay >= cluster.repair_time:
+            given = [f'detection_delay = "{written_time(mine["detection_delay"])}"']
         years = f"{cluster.window(1):.3g} years, but may take one at most"
-        raise _wrong(mine, given[0], f"to detect a loss and repair a node takes {years}")
+        raise ConfigError(f"{TABLE}.{given[0]}: to detect a loss and repair a node takes {years}")
     if mine["batches"] and mine["batches"] > mine["nodes"]:
         raise _wrong(mine, "batches", f"at most {TABLE}.nodes ({mine['nodes']})")
     if cluster.repair_queue and cluster.utilization >= 1.0:

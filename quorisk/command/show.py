@@ -124,8 +124,7 @@ def _head(method: str, head: HeadPart, out: Console) -> None:
     known = f"P(loss) on the likeliest paths is {numbers.plain(head.lost)}"
     beyond = f", and losing data then {numbers.bound(head.beyond, numbers.plain)}" * (head.beyond < head.leaves)
     out.print(f"{method}: {known}; P(leaving them) is {numbers.plain(head.leaves)}{beyond}", soft_wrap=True)
-    size = f"{head.states:,} states and {head.transitions:,} transitions"
-    out.print(f"solved with {size}", soft_wrap=True)
+    out.print(f"solved with {head.states:,} states and {head.transitions:,} transitions", soft_wrap=True)
     if head.runs:
         sampled = f"{head.losses:,} of {head.runs:,} runs from the {head.exits:,} states where runs leave were lost"
         out.print(sampled, soft_wrap=True)
