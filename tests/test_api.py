@@ -108,7 +108,7 @@ def test_a_search_without_history_does_not_claim_that_nothing_is_lost(given):
     assert (frame["model.track_committed"] == bool(given)).all()
     assert (frame["breaking_states"]["CommittedRecordsSurvive"] > 0) == bool(given)
     assert ("none found" in found._repr_html_()) != bool(given)
-    assert ("may miss losses" in found._repr_html_()) != bool(given)
+    assert ("losses may be missed" in found._repr_html_()) != bool(given)
 
 
 def test_recommend_answers_what_the_verb_answers(quorisk, written):

@@ -180,7 +180,8 @@ def print_search(found: Search, seconds: float, left_out: list[str], out: Consol
         actions.add_row(name, f"{count:,}" if count else "never enabled" if found.complete else "not seen so far")
     out.print(actions)
     if left_out:
-        out.print(f"off unless set, as in the specification; may miss losses: {', '.join(left_out)}", soft_wrap=True)
+        what = f"the specification's own states, without {', '.join(left_out)}, which the file does not set"
+        out.print(f"{what}: losses may be missed", soft_wrap=True)
     out.print(NOTE, style="dim", soft_wrap=True)
 
 
