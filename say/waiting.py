@@ -21,10 +21,11 @@ class _Line:
         self.tell("")
 
     def tell(self, text: str, left: Callable[[], str] = str) -> None:
-        self._text, self._left = text, left
+        self._told = text, left  # at once: another thread shows it
 
     def __rich__(self) -> str:
-        return self._text + self._left()
+        text, left = self._told
+        return text + left()
 
 
 @contextmanager

@@ -2,6 +2,8 @@
 
 import json
 import os
+import time
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -331,19 +333,18 @@ def test_results_that_another_process_left_just_before_are_not_overwritten(tmp_p
     assert provenance.experiment_of_folder(out).run.seed == 9
 
 
-def test_what_takes_minutes_says_now_and_then_in_a_log_how_far_it_is(capsys, monkeypatch):
-    said: list[str] = []
+def test_what_takes_minutes_says_now_and_then_in_a_log_how_far_it_is(monkeypatch):
+    log = StringIO()  # and not what pytest captures, where a line is lost that comes while it is read
     for name in ("SOON_S", "EVERY_S"):
         monkeypatch.setattr(f"quorisk.say.waiting.{name}", 0.01)
-    with told_on(show.console(stderr=True)) as tell:
+    with told_on(Console(file=log)) as tell:
         left = iter(["; about 15 s left", "; about 5 s left"])
         tell("timed a few runs of 4,096 of 100,000 points", lambda: next(left, ""))
-        while len(said) < 3:
-            said += capsys.readouterr().err.splitlines()
+        while log.getvalue().count("\n") < 3:
+            time.sleep(0.001)
     timed = "timed a few runs of 4,096 of 100,000 points"
-    assert said[:3] == [f"{timed}; about 15 s left", f"{timed}; about 5 s left", timed]
+    assert log.getvalue().splitlines()[:3] == [f"{timed}; about 15 s left", f"{timed}; about 5 s left", timed]
     monkeypatch.undo()
-    capsys.readouterr()
-    with told_on(show.console(stderr=True)) as tell:
+    with told_on(Console(file=(quiet := StringIO()))) as tell:
         tell("planning")
-    assert capsys.readouterr().err == ""
+    assert quiet.getvalue() == ""

@@ -49,15 +49,16 @@ def drawn(experiment: Experiment, invariant: str) -> tuple[float, float] | None:
         p = risk(few._replace(points=(changed,)), invariant)
         if p.bounds or not p.p:
             return None
-        found.append(p.p * row.get(draws.PER_YEAR, per_year(experiment)))
+        found.append(p.p * touched(experiment, row.get(draws.PER_YEAR)))
     low, high = np.quantile(found, (0.05, 0.95))
     return float(low), float(high)
 
 
-def per_year(experiment: Experiment) -> float:
-    """How often the incident's scenario happens."""
+def touched(experiment: Experiment, per_year: float | None = None) -> float:
+    """How many objects the incident's scenario touches in a year of so many events, or of as many as the file says."""
     [scenario] = experiment.scenarios.values()
-    return float(scenario.per_year)
+    event = scenario.event(None)
+    return (event.per_year if per_year is None else per_year) * event.hits
 
 
 def figures(experiment: Experiment) -> list[dict[str, Any]]:
@@ -67,7 +68,7 @@ def figures(experiment: Experiment) -> list[dict[str, Any]]:
     for what, given in (("as it was", experiment), ("prevented", experiment.changed(*incident.fixed_by))):
         found = risk(given, incident.invariant)
         known = drawn(given, incident.invariant) if not found.bounds and found.p else None
-        rows.append({"what": what, **found._asdict(), "per_year": per_year(given), "drawn": known})
+        rows.append({"what": what, **found._asdict(), "per_year": touched(given), "drawn": known})
     return rows
 
 

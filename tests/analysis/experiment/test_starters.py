@@ -212,7 +212,7 @@ def test_so_they_do_in_files_that_are_not_about_a_cluster(path, of_zones, of_bro
         ),
         (
             {"entries_per_second": "1e5", "retention": "3 years"},
-            "retention 3 years: with these answers: cluster.cluster_repair_bandwidth = 12000000.0: to detect a loss "
+            'retention 3 years: with these answers: cluster.cluster_repair_bandwidth = "12 MB/s": to detect a loss '
             "and repair a node takes 1.28 years, but may take one at most",
         ),
         ({"quorums": "3/2"}, 'quorums 3/2: three figures from 1 up, such as "E 3, WQ 3, AQ 2"'),
