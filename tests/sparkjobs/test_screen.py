@@ -54,7 +54,7 @@ def test_the_bar_counts_on_a_terminal_and_only_there():
 
 
 def test_the_time_left_of_a_sweep_is_that_from_its_first_results_on(monkeypatch):
-    """What was compiled before says nothing of it."""
+    """The time left counts no compilation before it."""
     now, said = [0.0], list[str]()
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     bar = screen.Bar(Console(file=io.StringIO()), 2)

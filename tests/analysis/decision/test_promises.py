@@ -22,7 +22,7 @@ QUORUMS = {"model.write_quorum": 3, "model.ack_quorum": 2}
 
 
 def frame_of(experiment: Experiment, times: int = 1) -> pd.DataFrame:
-    """What an experiment's designs promise: a row for each point, or several."""
+    """Promises of an experiment's designs: a row for each point, or several."""
     points = [
         {"point_id": each.point_id, "losses": 0, **dotted_values(experiment.model, each.point)}
         for each in experiment.points

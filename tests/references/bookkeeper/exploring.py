@@ -20,7 +20,7 @@ from tests.references.searching import search
 
 
 def explore(constants: Constants) -> dict[str, Any]:
-    """What a search of all states counts."""
+    """Counts of a search of all states."""
     first_broken = dict.fromkeys(INVARIANTS, 0)
     breaking_states = dict.fromkeys(INVARIANTS, 0)
     first_depth: dict[str, int] = {}

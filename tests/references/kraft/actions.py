@@ -81,5 +81,5 @@ ACTIONS: dict[str, Callable[[SpecState, Values], Successors]] = {
 
 
 def successors(s: SpecState, v: Values) -> Successors:
-    """What each way of each action leads to."""
+    """The steps from a state: each way of each action, and where it leads."""
     return (after for action in ACTIONS.values() for after in action(s, v))
