@@ -40,6 +40,8 @@ class Setting(NamedTuple):
     spell_s: float = 0.0
     """If it is not 0, the kind of fault that has a rate comes once, at any time in a spell of so long; the lifetime is
     what comes after it."""
+    roll_restarts_s: float = 1.0
+    """Mean time until a roll restarts the next broker that is up."""
 
 
 def setting(row: dict[str, Any]) -> Setting:
@@ -78,7 +80,7 @@ def set_rates(rates, s, up, stalled, isr, restarting, leader, num_stalls, num_fa
             rates[REPLICAS * START + b] = 1.0 / (s.restart_s if restarting[b] else s.down_s)
         rates[REPLICAS * FLUSH + b] = 1.0 / s.flush_s
     if s.roll and following < REPLICAS and up[following] and (isr.all() or not s.gated):
-        rates[REPLICAS * RESTART + following] = 1.0
+        rates[REPLICAS * RESTART + following] = 1.0 / s.roll_restarts_s
     if s.spell_s == 0.0 or num_faults > 0:
         rates[REPLICAS * END] = 1.0 / s.lifetime_s
 

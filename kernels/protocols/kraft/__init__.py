@@ -36,7 +36,7 @@ _counted_anew = partial(in_normal_form, stalls.counted_anew, switch="stalls_go_o
 
 MODEL = Model(
     name="kraft",
-    version=8,
+    version=9,
     parameters=PARAMETERS,
     conditions=CONDITIONS,
     make_params=make_params,

@@ -9,7 +9,7 @@ Offsets count the records that are left, and values are numbered as they were wr
 
 from typing import Any, NamedTuple
 
-from quorisk.kernels.ops import lowest_bit, where
+from quorisk.kernels.ops import lowest_bit, when, where
 from quorisk.kernels.protocols.kraft.invariants import several
 from quorisk.kernels.protocols.kraft.layout import (
     ALL_VALUES,
@@ -38,7 +38,7 @@ class Fetches(NamedTuple):
     hwms: Any
     records: Any  # of a response: sets of values
     ends: Any  # of a response: the offset of diverging_epoch
-    late: Any  # whether a request is under way to somebody else, or of an earlier epoch
+    late: Any  # whether a request may be answered by somebody else, or is of an earlier epoch
 
 
 def normal_form(state, params):
@@ -66,7 +66,9 @@ def classified(state, params):
     known = union(state.logs | fetches.records)
     state = state._replace(offsets=state.offsets & (known * EVERY_ROW), value_epochs=state.value_epochs & rows(known))
     gone = state.sent & ~(known | state.consumed | state.pos_acked)
-    return given, state, fetches, (alike(state, fetches, 1), alike(state, fetches, 2), gone)
+    ones, twos = alike(state, fetches, 1), alike(state, fetches, 2)
+    is_full = (state.sent == params.values) & (ones | twos | gone == 0)
+    return given, state, fetches, (ones | when(is_full, alike_but_for_a_flush, state, fetches), twos, gone)
 
 
 def settled(offsets, hwms):
@@ -79,7 +81,8 @@ def settled(offsets, hwms):
 
 
 def fetches_under_way(state):
-    """The fetch exchanges of each follower with the leader that it knows, in its epoch."""
+    """The fetch exchanges of each follower with the leader that it knows, in its epoch. A broker that is down leads
+    again in a later epoch, if ever, so that a request to it is refused, whatever it says."""
     current = (state.fetch_requests | state.fetch_responses) & state.fetchers
     kept, offsets, hwms, records, ends, requests = 0, 0, 0, 0, 0, 0
     for f in range(MAX_BROKERS):
@@ -97,7 +100,8 @@ def fetches_under_way(state):
         hwms |= where(diverges, 0, (head >> 7) & 7) << (WIDTH * f)
         records |= where(diverges, 0, body & ALL_VALUES) << (WIDTH * f)
         ends |= where(diverges, body & 7, 0) << (WIDTH * f)
-    return Fetches(kept, offsets, hwms, records, ends, state.fetch_requests & ~requests != 0)
+    late = state.fetch_requests & ~requests & (state.running * EVERY_ROW)
+    return Fetches(kept, offsets, hwms, records, ends, late != 0)
 
 
 def first_after_kept_offsets(state, fetches):
@@ -129,6 +133,14 @@ def alike(state, fetches, later):
         apart |= union(values ^ (values >> later))
     adjoining = union(state.offsets & (state.offsets >> (WIDTH + later)))
     return adjoining & ~apart & (ALL_VALUES >> later)
+
+
+def alike_but_for_a_flush(state, fetches):
+    """The newest value that only flushes tell from the next one: with this in its place, less is on disk."""
+    found = alike(state._replace(unflushed=0), fetches, 1)
+    for shift in (1, 2, 4):
+        found |= found >> shift
+    return found ^ (found >> 1)
 
 
 def without_column(matrix, v):

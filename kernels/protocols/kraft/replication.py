@@ -128,7 +128,8 @@ def receive_fetch_request(state, params, instance, lost):
     b = instance - WIDTH * f
     place = place_of(f, b)
     head = word_of(state.fetch_heads, f) >> (HEAD_BITS * place)
-    asked_epoch, offset = head & 15, (head >> 4) & 7
+    asked_epoch = head & 15
+    offset = where(asked_epoch == 0, 1, (head >> 4) & 7)  # no epoch: it is refused whatever it says (`normal_form`)
     fetched_epoch = (word_of(state.fetch_bodies, f) >> (BODY_BITS * place + MAX_VALUES)) & 15
     epoch, log = row(state.local.leader_epochs, b), row(state.logs, b)
 

@@ -261,14 +261,13 @@ def test_more_in_sync_than_there_are_is_refused():
 
 
 def test_of_five_replicas_lag_loses_as_much_as_another_program_says(tmp_path):
-    """A model that tells the last flush of each of five brokers apart has no room for what is written under lag, and
+    """A model that told the last flush of each of five brokers apart had no room for what is written under lag, and
     lost a fifth of this. docs/kafka.md has 0.0030 for a disk; a power failure takes no more."""
     experiment = load("kraft", MINE._replace(racks="1", quorums="5/1/all"), tmp_path)
     design = ("replication.factor=5", "brokers=5", "min.insync.replicas=1", "run.runs=4000", "run.method=count")
     found = estimate(experiment.changed(*design, "run.scenario=broker_loses_power_under_lag"), threads=2)
     assert found.data_loss.low < 0.0024 < 0.0030 < found.data_loss.high
-    of_three = load("kraft", MINE._replace(racks="1", quorums="3/2/all"), tmp_path)
-    assert all(each.point.rates["broker_flushes"] > 0.0 for each in of_three.points)
+    assert all(each.point.rates["broker_flushes"] > 0.0 for each in experiment.points)
 
 
 def test_topics_with_acks_1_have_scenarios_of_their_leaders(tmp_path):
