@@ -63,11 +63,14 @@ def explore(
 
 
 def as_json(experiment: Experiment, found: Search, seconds: float) -> dict[str, Any]:
-    """Returns an object for `json.dumps`: the fields of `Search`, with one object for each invariant."""
+    """Returns an object for `json.dumps`: the fields of `Search`; None in place of 0 where not all was looked at."""
+    left_out = history_switches(experiment)
+    none = 0 if found.complete and not left_out else None
     invariants = {
-        name: {"breaking_states": states, "first_depth": found.first_depth[name]}
+        name: {"breaking_states": states or none, "first_depth": found.first_depth[name]}
         for name, states in found.breaking_states.items()
     }
     kept = {k: v for k, v in found._asdict().items() if k not in ("breaking_states", "first_depth")}
+    kept["first_broken"] = {name: states or none for name, states in found.first_broken.items()}
     identity = {"protocol": experiment.protocol, "point_id": only_point(experiment).point_id}
-    return identity | kept | {"left_out": history_switches(experiment), "invariants": invariants, "seconds": seconds}
+    return identity | kept | {"left_out": left_out, "invariants": invariants, "seconds": seconds}

@@ -203,6 +203,7 @@ def _design(design: Design, advice: Advice, is_chosen: bool) -> dict[str, Any]:
         "stored": worst.get("stored"),
         "changed": worst.get("changed", ""),
         "p_stuck": design.p_stuck(),
+        "verdict": design.verdict(advice.target),
         "meets": design.verdict(advice.target) == MEETS,
         "shortfalls": design.shortfalls(),
         "chosen": is_chosen,

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from quorisk.analysis.cluster.figures import ENDS
 from quorisk.analysis.decision import verdict, years
-from quorisk.analysis.decision.designs import Design, loses_at_least, losses_in_words, measure_of
+from quorisk.analysis.decision.designs import EXACT, Design, loses_at_least, losses_in_words, measure_of
 from quorisk.analysis.decision.doubt import Doubt, learned, of_draws
 from quorisk.analysis.decision.judging import MEETS, UNDECIDED
 from quorisk.say import numbers, text
@@ -88,7 +88,9 @@ def _errors(design: Design, sure: Doubt | None, p_any: Mapping[str, Any]) -> Ite
         return
     risk, level = p_any or design.worst, numbers.percent(design.worst.get("confidence", 0.95))
     if interval := numbers.interval(risk):
-        yield f"{level} interval", f"{interval}, at the rates given"
+        fates = f"{interval}: the file does not say whether what an event touches shares one fate"
+        found = f"{level} interval", f"{interval}, at the rates given"
+        yield ("range", fates) if risk["method"] == EXACT else found
     elif not risk["losses"]:
         yield f"{level} bound", "no loss was seen, at the rates given"
     of = ""

@@ -56,7 +56,7 @@ def _dotted(table: str, content: Mapping[str, Any], keys: Collection[str] = ()) 
     min.insync.replicas. What one of these `keys` has is its value, whatever it is."""
     for key, value in content.items():
         name = f"{table}.{key}"
-        if isinstance(value, dict) and name not in keys and not is_stated(value):
+        if isinstance(value, dict) and (value or key in TABLES) and name not in keys and not is_stated(value):
             yield from _dotted(name, value)
         else:
             yield name, value

@@ -122,14 +122,10 @@ def _per_second(interval_ms: object) -> Fraction | None:
     return 1000 / Fraction(str(interval_ms))
 
 
-def _texts(value: object) -> list[str] | None:
-    return value if isinstance(value, list) and all(isinstance(each, str) for each in value) else None
-
-
 INTERVAL = Kind(float, "a number of milliseconds, from 0.001 to 1e15, under its name in clusters", _per_second)
 SWITCH = Kind(bool, "true or false", lambda v: v if isinstance(v, bool) else None)
 TEXT = Kind(str, "a string", lambda v: v if isinstance(v, str) else None)
-TEXTS = Kind(list, "a list of strings", _texts)
+TEXTS = Kind(list, "a list of strings", lambda v: v if isinstance(v, list) and {*map(type, v)} <= {str} else None)
 
 
 def keys_of(model: Model, scenario_names: tuple[str, ...] = ()) -> dict[str, Key]:

@@ -161,18 +161,7 @@ def _way(group, last, places, room, history):
         count = 0
         for m in range(places.member.shape[1]):
             if room.digit[m] > 0:
-                count += _is_at(places.member[group, m], room.digit[m], i, room, history)
+                node, nth = places.member[group, m], room.digit[m]
+                count += _times(node, i - 1, room, history) < nth <= _times(node, i, room, history)
         weight *= _weight(history.rack[i], count, places)
     return weight
-
-
-@jitable_apart
-def _is_at(node, nth, tick, room, history):
-    """Whether the nth tick that took a node is this one."""
-    times = 0
-    for i in range(tick + 1):
-        for j in range(history.first[i], history.first[i + 1]):
-            times += not room.old[i] and history.node[j] == node
-            if times == nth:
-                return i == tick
-    return False

@@ -31,7 +31,7 @@ class Search(NamedTuple):
     """Results of an exhaustive search; a depth counts the initial states as 1, as TLC does."""
 
     complete: bool
-    """False if memory ran out: all numbers then count what was found so far, and `depth` is the last level begun."""
+    """False if memory ran out, or at `max_depth`: numbers count what was found, and `depth` is the last level begun."""
     distinct_states: int
     generated_states: int
     """Initial states and every successor of every state, duplicates included."""
@@ -74,7 +74,7 @@ class Visited(NamedTuple):
     """The states that a search visited, and its counts."""
 
     complete: bool
-    """False if memory ran out, or if the search ended at a state that breaks a wanted invariant."""
+    """False if memory ran out, or if the search ended at `max_depth` or at a state that breaks a wanted invariant."""
     store: Store
     """The states in the order of their discovery, `num_states` of them."""
     parents: np.ndarray
@@ -128,8 +128,8 @@ def visit(
                 if progress:
                     progress(count, depth)
             depth += 1 if count > last else 0
-    found = breaking[0, list(wanted)].any()
-    return Visited(bool(status != FULL and not found), store, parents, count, depth, counts, breaking)
+    complete = status != FULL and first == count and not breaking[0, list(wanted)].any()
+    return Visited(bool(complete), store, parents, count, depth, counts, breaking)
 
 
 def _side_by_side(

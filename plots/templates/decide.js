@@ -40,13 +40,15 @@ if (designsTable && controls) {
     off: new Set([...controls.querySelectorAll("input[type=checkbox]")].filter((box) => !box.checked).map((box) => box.value)),
   });
   const small = (text, name = "") => Object.assign(document.createElement("small"), { textContent: text, className: name });
-  // What other rates make of a design's losses, by its elasticities.
-  const scaled = (design) =>
-    [...controls.querySelectorAll("input[data-figure]")].reduce(
-      (factor, slider) => factor * 10 ** (slider.value * (design.powers[slider.dataset.figure] ?? 0)), 1);
+  // What other rates make of a design's losses, by its elasticities; those of scenarios that are off make nothing of them.
+  const isOff = (figure, want) => [...want.off].some((name) => figure.startsWith(`scenarios.${name}.`));
+  const scaled = (design, want) =>
+    [...controls.querySelectorAll("input[data-figure]")]
+      .filter((slider) => !isOff(slider.dataset.figure, want))
+      .reduce((factor, slider) => factor * 10 ** (slider.value * (design.powers[slider.dataset.figure] ?? 0)), 1);
   // What a design comes to without the scenarios that are off, under its worst faults.
   const weigh = (design, want) => {
-    const times = scaled(design);
+    const times = scaled(design, want);
     const cases = design.cases.map(({ parts, cluster }) => {
       const on = parts.filter((part) => !want.off.has(part.scenario));
       const sum = (name) => on.reduce((total, part) => total + part[name], 0);

@@ -164,10 +164,11 @@ def probability_text(risk: Risk) -> str:
 def print_search(found: Search, seconds: float, left_out: list[str], out: Console) -> None:
     """Prints the result of a search; `left_out` are the history switches that it had off."""
     if not found.complete:
-        warn(out, "incomplete: memory is full (raise --memory). There are more states, which may break more.")
+        warn(out, "incomplete: at the limit of --memory or --max-depth. There are more states, which may break more.")
     table = make_table("invariant", "breaking states", "first of all broken", "first depth")
+    unsure = left_out or not found.complete
     for name, states in found.breaking_states.items():
-        counts = [f"{n:,}" if n or not left_out else "none found" for n in (states, found.first_broken[name])]
+        counts = [f"{n:,}" if n or not unsure else "none found" for n in (states, found.first_broken[name])]
         table.add_row(name, *counts, str(found.first_depth[name] or "-"))
     out.print(table)
     out.print(

@@ -216,7 +216,8 @@ def _changes(changes: Sequence[Change], physical: bool, out: Console) -> None:
     table = make_table("configuration", "before", "after", "difference", "")
     for each in changes[:MOST_LINES]:
         span = numbers.in_brackets(each.difference_low, each.difference_high, numbers.with_sign)
-        difference = f"{numbers.with_sign(each.difference)} {span}"
+        unseen = any(side.high > side.p == 0.0 for side in (each.before, each.after))
+        difference = f"{'not told apart' if unseen else numbers.with_sign(each.difference)} {span}"
         unit = {text.TIME_UNIT: "s"} if physical else {}
         settings = text.settings(each.settings | unit, each.settings) or "the one configuration"
         table.add_row(settings, _side(each.before), _side(each.after), escape(difference), each.verdict)

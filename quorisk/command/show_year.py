@@ -127,7 +127,8 @@ def print_losses_and_cause(found: Whole, experiment: Experiment, is_shown: bool,
     how = f" Shown for {where}:" if is_shown else f" It has no trace of its own. For {where}:"
     how = "" if shown == cause else how
     share = numbers.share(found.by_cause[cause] / total)
-    out.print(f"The likeliest incident ({share} of them): {text.cause(cause)}.{how}")
+    of = f"likeliest incident ({share} of them)" if experiment.clusters else f"cause of most losses ({share})"
+    out.print(f"The {of}: {text.cause(cause)}.{how}")
 
 
 def _p(p: YearFigure) -> str:

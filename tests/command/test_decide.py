@@ -142,6 +142,12 @@ def test_diff_tells_which_configurations_differ_and_by_how_much(printed, sweeps)
     assert [each["verdict"] for each in json.loads(out)["changes"]] == ["no difference shown", "fewer losses"]
 
 
+def test_diff_tells_no_difference_from_a_configuration_without_losses(printed, tmp_path):
+    for name, losses in (("a", 0), ("b", 1)):
+        tables.write(tables.table([losses], model__keys=[1]), tmp_path / f"{name}.parquet")
+    assert "not told apart [−" in printed("diff", str(tmp_path / "a.parquet"), str(tmp_path / "b.parquet"))
+
+
 def test_diff_names_what_else_the_sweeps_differ_in(quorisk, tmp_path):
     for name, crashes in (("a", 1), ("b", 2)):
         tables.write(tables.table([3], model__max_crashes=[crashes]), tmp_path / f"{name}.parquet")

@@ -122,6 +122,17 @@ def test_explore_as_json_finds_what_tlc_finds(printed, file):
     assert result["seconds"] > 0
 
 
+def test_a_search_that_did_not_see_all_states_tells_no_count_of_0(printed, file):
+    result = json.loads(printed("explore", file, "--json", "--max-depth", "3"))
+    assert not result["complete"]
+    assert result["invariants"]["CompactedLedgerLeak"] == {"breaking_states": None, "first_depth": None}
+    assert set(result["first_broken"].values()) == {None}
+    out = printed("explore", file, "--max-depth", "3")
+    assert "warning: incomplete: at the limit of --memory or --max-depth." in out
+    assert "none found" in out
+    assert "never enabled" not in out
+
+
 def test_explore_as_text(printed, file):
     out = printed("explore", file, "--memory", "64MiB", "--set", "max_crashes=0")
     assert re.search(r"broker_crash +│ never enabled", out.replace("|", "│"))

@@ -219,6 +219,21 @@ def test_other_rates_move_what_a_cluster_loses_and_not_what_failovers_add(tab, w
         assert sorted(told()) == sorted(numbers.number(-math.expm1(-each)) for each in hazards)
 
 
+def test_a_figure_of_a_scenario_that_is_off_moves_nothing(tab, written):
+    rows, key = year(), "scenarios.failover.per_year"
+    known = DrawnLosses(np.ones(1), 0.1, 0.05, 0.2, 1.0, 1, {key: 1.0}, {key: 1.0}, 0.0)
+    sure = Doubt({each.settings: known for each in ranked_designs(choose.rows_of(rows, "data loss"))}, {}, {}, None, {})
+    path = written("off.html", report(rows, [], Provenance("", "", []), sure=sure))
+    with loaded(tab, path) as page:
+        losses = page.locator("#designs [data-cell=losses]")
+        page.locator("#controls input[value=failover]").uncheck()
+        before = losses.all_inner_texts()
+        page.locator("#controls input[data-figure]").evaluate(DRAG, 1.0)
+        assert losses.all_inner_texts() == before
+        page.locator("#controls input[value=failover]").check()
+        assert losses.all_inner_texts() != before
+
+
 def test_at_other_rates_no_probability_is_above_1(tab, written):
     rows = sweep([300, 20], model__design=["2/1", "2/2"]).frame.assign(target=0.5)
     known = DrawnLosses(np.ones(1), 0.1, 0.05, 0.2, 1.0, 1, {"rates.crash": 2.0}, {"rates.crash": 1.0}, 0.0)

@@ -122,6 +122,8 @@ def test_a_list_varies_no_scenario_that_has_its_own_value_but_one_that_is_picked
 THIRD = "[scenarios.third]\nper_year = 1\n"
 ERRORS = {
     # what the file adds to two scenarios, and what is said
+    THIRD + "hits = {}": "scenarios.third.hits = {}: a number from 1 to 1e30, the objects that each event touches",
+    "[grid]\nwrite_quorum = {}": "grid.write_quorum = {}: a list, such as ",
     "[grid]\nmessage_loss = [0.1, 0.2]": "scenarios.entry.faults.message_loss = 1e-06: "
     "[grid] lists faults.message_loss already",
     "[scenarios.third]\nclients = 1": "scenarios.third.per_year: missing; the times a year that it happens",
