@@ -154,7 +154,7 @@ def _choice(design: Design, picks: Sequence[Design], sure: Doubt | None) -> Iter
     to measure."""
     if picks and sure is not None and design.settings in sure.allowed and len(sure.allowed) > 1:
         often = of_draws(sure.choice.get(design.settings, 0.0))
-        yield "still the choice", f"in {often} of draws from what is known of the rates"
+        yield "still the choice", f"in {often} of the draws from what is known of the rates"
     if len(picks) > 1:
         tie = f", {said}" if (said := picks[1].tie(picks[0])) else ""
         stops = "; any restart stops its writes" if picks[1].stops_writes else ""

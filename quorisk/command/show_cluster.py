@@ -198,7 +198,8 @@ def _small_print(found: Sequence[ClusterAnswer], confidence: float, out: Console
     ]
     years = max(each.years for each in found)
     known = [_METHODS.get(method, method) for each in methods for method in each.split(" and ")]
-    by = " and ".join(dict.fromkeys(method.format(years=years) for method in known))
+    by = "; ".join(dict.fromkeys(method.format(years=years) for method in known))
     said = f"By {by}; intervals hold with {numbers.percent(confidence)} confidence each."
-    said += _LARGEST if any(each.losses.entries.method == sampled.METHOD for each in found) else ""
+    drawn = (each.losses.entries for each in found if each.losses.entries.method == sampled.METHOD)
+    said += _LARGEST if any(entries.value for entries in drawn) else ""
     out.print(said, *(f"- {line}" for line in assumptions), sep="\n", style="dim", soft_wrap=True)
