@@ -110,7 +110,7 @@ def bound(high: float, write: Callable[[float], str] = number, most: float = 1.0
 
 def interval(risk: Mapping[str, Any], write: Callable[[float], str] = number) -> str:
     """Returns both ends of the interval; empty without losses or width, where `probability` says it all."""
-    if not risk["losses"] or risk["low"] == risk["high"]:
+    if not risk["losses"] or (risk.get("method") == _SOLVED and risk["low"] == risk["high"]):
         return ""
     low, high = below(risk["low"]), above(risk["high"])
     return between(low, high) if write is number else f"{write(low)} to {write(high)}"

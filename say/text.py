@@ -50,6 +50,8 @@ FOLLOWS = {"model.ensemble_size": "model.write_quorum"}
 TIME_UNIT = "run.time_unit"
 """Key of rows whose rates and times are in seconds."""
 _TIMES = ("run.lifetime", "run.horizon")
+_A_YEAR = ("node_loss", "disk_loss", "cluster.restarts")
+_CLUSTER_TIMES = ("retention", "detection_delay", "restart_time", "outage_time", "service_life")
 _MOST_RATES = 8
 """Fewest unusual rates that a caption does not list; with a profile there are dozens."""
 _LONGEST = 60
@@ -118,7 +120,11 @@ def said(key: str, given: Any, physical: bool) -> str:
             return quantities.say_rate(given)
         if key.endswith(_TIMES):
             return quantities.say_time(given)
-    return value(given)
+    if is_number and key.startswith("cluster.") and key.endswith(_CLUSTER_TIMES):
+        return quantities.say_time(given)
+    if is_number and key.endswith(("_bytes", "bandwidth")):
+        return f"{numbers.size(given)}{'' if key.endswith('_bytes') else ' / s'}"
+    return f"{value(given)} / year" if key.endswith(_A_YEAR) else value(given)
 
 
 def design(given: Mapping[str, Any], keys: Iterable[str]) -> str:

@@ -90,7 +90,7 @@ def _errors(design: Design, sure: Doubt | None, p_any: Mapping[str, Any]) -> Ite
     if interval := numbers.interval(risk):
         fates = f"{interval}: the file does not say whether what an event touches shares one fate"
         found = f"{level} interval", f"{interval}, at the rates given"
-        yield ("range", fates) if risk["method"] == EXACT else found
+        yield ("range", fates) if risk.get("method") == EXACT else found
     elif not risk["losses"]:
         yield f"{level} bound", "no loss was seen, at the rates given"
     of = ""

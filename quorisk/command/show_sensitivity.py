@@ -6,12 +6,10 @@ from rich.console import Console
 from rich.markup import escape
 
 from quorisk.analysis.decision.depends import YearlyElasticities
-from quorisk.analysis.rates.elasticities import LIFETIME
 from quorisk.analysis.rates.sensitivity import UNKNOWN, Sensitivity
 from quorisk.analysis.statistics.estimator import Estimator
 from quorisk.command import show, show_year
-from quorisk.say import elasticities, numbers
-from quorisk.say.quantities import say_rate, say_time
+from quorisk.say import elasticities, numbers, text
 
 _SAME = 1e-8
 """Relative distance of two ends up to which they are not printed as an interval."""
@@ -46,7 +44,9 @@ def print_sensitivity(found: Sensitivity | YearlyElasticities, out: Console) -> 
 def _year(found: YearlyElasticities, out: Console) -> None:
     show_year.print_p_any(found.whole, out)
     physical = any("run.time_unit" in each.parameters for each in found.scenarios.values())
-    out.print("Losses: P(any loss in a year). For how much is lost, see elasticities_of in --json.", soft_wrap=True)
+    out.print(
+        "Losses below: P(any loss in a year). For how much is lost, see elasticities_of in --json.", soft_wrap=True
+    )
     _table(found.values, found.elasticities, {}, physical, out)
     _words(found.elasticities, out)
     rates = {name: found.whole.by_cause.get(name, 0.0) for name in found.scenarios}
@@ -84,7 +84,7 @@ def _table(
         if interval and interval[0] < interval[1]:
             said += f" {_signed(interval[0])} to {_signed(interval[1])}"
         twice = "" if value is None else f"× {numbers.plain(2**value) if abs(value) >= _FLAT else 1}"
-        table.add_row(key, _value(key, values[key], physical), said, twice)
+        table.add_row(key, text.said(key, values[key], physical), said, twice)
     out.print(table)
     if more := len(ranked) - len(shown):
         out.print(f"{numbers.counted(more, 'other')}: --json has them all.", style="dim")
@@ -92,18 +92,6 @@ def _table(
 
 def _signed(value: float) -> str:
     return f"{value:+.4f}".replace("-", "−") if abs(value) >= _FLAT else "0"
-
-
-def _value(key: str, value: float, physical: bool) -> str:
-    if key.startswith("cluster."):
-        return f"{value:,.6g}"
-    if key.endswith("per_year"):
-        return f"{value:,.6g} / year"
-    if ".rates." in f".{key}" and physical:
-        return say_rate(value)
-    if key.endswith(LIFETIME):
-        return say_time(value) if physical else f"{value:g}"
-    return f"{value:g}"
 
 
 def _words(of: dict[str, float | None], out: Console) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from quorisk.say import elasticities, numbers
+from quorisk.say import elasticities, numbers, text
 
 
 @pytest.mark.parametrize(
@@ -104,3 +104,19 @@ def test_a_fault_met_in_all_losing_runs_is_met_once_whatever_was_rounded_in_its_
         "fencing once, lost message 4 × 10⁻¹³ times"
     )
     assert elasticities.fault_times({"lost bookie": 0.99982}) == "lost bookie 0.99982 times"
+
+
+@pytest.mark.parametrize(
+    ("key", "figure", "written"),
+    [
+        ("cluster.retention", 604_800, "7 days"),
+        ("cluster.node_loss", 0.01, "0.01 / year"),
+        ("cluster.node_bytes", 2.0**40, "1 TiB"),
+        ("cluster.repair_bandwidth", 12e6, "11.4 MiB / s"),
+        ("scenarios.entry.per_year", 2000, "2,000"),
+        ("scenarios.entry.rates.crash", 0.1, "1 / 10 s"),
+        ("cluster.nodes", 20, "20"),
+    ],
+)
+def test_figures_of_a_cluster_have_units(key, figure, written):
+    assert text.said(key, figure, physical=True) == written
