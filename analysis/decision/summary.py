@@ -42,7 +42,8 @@ def summary(found: Sequence[Design], target: float, sure: Doubt | None, flips: S
         flips: what would change the choice, in sentences.
     """
     picks = verdict.choice(list(found), target)
-    design = picks[0] if picks else found[0]
+    open_to = [each for each in found if each.verdict(target) == UNDECIDED]
+    design = next(iter([*picks, *open_to]), found[0])
     standing = "recommended" if picks else "the safest, not recommended" if len(found) > 1 else "not recommended"
     if not picks and design.verdict(target) == UNDECIDED:
         high = numbers.plain(numbers.above((_p_any(design) or design.worst)["high"]))
