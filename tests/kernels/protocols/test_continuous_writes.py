@@ -167,6 +167,38 @@ def test_kraft_states_of_one_normal_form_go_on_alike(given):
     assert classes < states
 
 
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(
+    "given",
+    [{"max_rolls": 1, "gated_rolls": False, "max_clean_shutdowns": 2}, {"max_clean_shutdowns": 3, "max_fencings": 2}],
+    ids=["rolls", "fencings"],
+)
+def test_a_late_fetch_from_a_broker_that_is_down_is_refused_whatever_it_says(given):
+    """So that no record is told apart for its sake."""
+    writes, chance, refused = kraft_writes(), random.Random(1), 0
+    params = params_of(writes.model, **{"brokers": 3, "replication_factor": 3, "min_isr": 1, "values": 6, **given})
+    for _ in range(200):
+        state, late = writes.model.initial(params, 0), set[int]()
+        for _ in range(200):
+            masks = [(each, each.enabled(state, params)) for each in writes.actions]
+            enabled = [(each, 64 * w + b) for each, mask in masks for w, word in enumerate(mask) for b in bits(word)]
+            if not enabled:
+                break
+            weights = [
+                0.1 if each.fault or each.name in ("broker_start", "roll_restarts") else 1.0 for each, _ in enabled
+            ]
+            action, instance = chance.choices(enabled, weights)[0]
+            after = action.apply(state, params, instance, 0)
+            if action.name == "receive_fetch_request" and instance in late:
+                assert (after.logs, after.hwms, after.peers) == (state.logs, state.hwms, state.peers)
+                refused += 1
+            running = state.running * kraft_replication.EVERY_BROKER
+            kept = without_late_requests(after).fetch_requests
+            late = {i for i in bits(after.fetch_requests & ~kept) if i in late or not running >> i & 1}
+            state = after
+    assert refused > 20
+
+
 PEACE = [
     ("follower_stalls", {"max_stalls": 1, "max_clean_shutdowns": 1, "unclean_leader_election": True}),
     ("no_data_loss_unclean_shutdown", {"max_lossy_shutdowns": 1, "max_clean_shutdowns": 1, "version": "v3_5"}),
