@@ -23,11 +23,11 @@ def initial(params, choice):
 
 
 _normal = partial(in_normal_form, normal_form)
-"""Wrapper of the actions that a record passes through: the next of these merges neighbours that others make alike."""
+"""Wrapper of the actions that a record passes through, and of those that may make neighbours alike."""
 
 MODEL = Model(
     name="kafka",
-    version=2,
+    version=3,
     parameters=PARAMETERS,
     conditions=CONDITIONS,
     make_params=make_params,
@@ -50,15 +50,15 @@ MODEL = Model(
         truncation.become_follower_truncate_kip101,
         truncation.become_follower_truncate_kip279,
         kip320_first_try.become_follower,
-        kip320.fenced_become_follower_and_truncate,
+        _normal(kip320.fenced_become_follower_and_truncate),
         replication.follower_replicate,
         kip320_first_try.follower_fetch,
         _normal(kip320.fenced_follower_fetch),
         kip320_first_try.follower_truncate,
-        flushing.replica_flushes,
-        flushing.replica_restarts_unclean,
-        outages.cluster_loses_power,
-        outages.zone_loses_power,
+        _normal(flushing.replica_flushes),
+        _normal(flushing.replica_restarts_unclean),
+        _normal(outages.cluster_loses_power),
+        _normal(outages.zone_loses_power),
     ),
     invariants=INVARIANTS,
     outcome=outcome,

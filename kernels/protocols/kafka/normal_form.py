@@ -7,7 +7,7 @@ both. A record that no log holds, and that was never committed, is forgotten. Id
 order in which they were written, offsets their places in a log.
 """
 
-from quorisk.kernels.ops import where
+from quorisk.kernels.ops import when, where
 from quorisk.kernels.protocols.kafka.layout import MAX_RECORDS
 from quorisk.kernels.protocols.kafka.replication import may_lose_power
 from quorisk.kernels.protocols.rows import EVERY_ROW, ROW, WIDTH, union
@@ -21,6 +21,8 @@ def normal_form(state, params):
     missing = ((1 << state.next_record) - 1) & ~union(state.logs)
     lost = missing & state.committed
     gone = missing & ~(lost & -lost)  # of all that are lost one says as much
+    is_full = (state.next_record == params.max_records) & (merged | gone == 0)
+    merged |= when(is_full, alike_but_for_a_flush, state)
     for i in reversed(range(MAX_RECORDS)):
         state = where(((merged | gone) >> i) & 1, without(state, i), state)
     return state
@@ -37,6 +39,12 @@ def alike(state):
         apart |= union(state.epochs ^ (state.epochs >> later)) & uncommitted
         found |= union(state.offsets & (state.offsets >> (WIDTH + later))) & ~apart & (ROW >> later)
     return found
+
+
+def alike_but_for_a_flush(state):
+    """The newest record that only flushes tell from the next one: with this in its place, less is on disk."""
+    found = alike(state._replace(unflushed=0))
+    return found & ~(found >> 1 | found >> 2 | found >> 3 | found >> 4)
 
 
 def without_column(matrix, i):

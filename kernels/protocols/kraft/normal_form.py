@@ -68,7 +68,9 @@ def classified(state, params):
     gone = state.sent & ~(known | state.consumed | state.pos_acked)
     ones, twos = alike(state, fetches, 1), alike(state, fetches, 2)
     is_full = (state.sent == params.values) & (ones | twos | gone == 0)
-    return given, state, fetches, (ones | when(is_full, alike_but_for_a_flush, state, fetches), twos, gone)
+    one = when(is_full, alike_but_for_a_flush, state, fetches, 1)
+    two = when(is_full & (one == 0), alike_but_for_a_flush, state, fetches, 2)
+    return given, state, fetches, (ones | one, twos | two, gone)
 
 
 def settled(offsets, hwms):
@@ -135,12 +137,10 @@ def alike(state, fetches, later):
     return adjoining & ~apart & (ALL_VALUES >> later)
 
 
-def alike_but_for_a_flush(state, fetches):
+def alike_but_for_a_flush(state, fetches, later):
     """The newest value that only flushes tell from the next one: with this in its place, less is on disk."""
-    found = alike(state._replace(unflushed=0), fetches, 1)
-    for shift in (1, 2, 4):
-        found |= found >> shift
-    return found ^ (found >> 1)
+    found = alike(state._replace(unflushed=0), fetches, later)
+    return found & ~(found >> 1 | found >> 2 | found >> 3 | found >> 4)
 
 
 def without_column(matrix, v):

@@ -277,14 +277,10 @@ def _how_dropped(before: SpecState, then: SpecState, b: int) -> str:
     return f"loses {dropped}" + (", not yet on disk" if now.leo >= flushed else " with its disk")
 
 
-def _deposed(before: SpecState, then: SpecState, b: int) -> bool:
-    return before.con_partition_metadata.leader == b != then.con_partition_metadata.leader
-
-
 def _news(before: SpecState, then: SpecState, b: int) -> Iterator[str]:
     """Yields the changes of a broker."""
     was, now = before.partition_data[b - 1], then.partition_data[b - 1]
-    status = then.broker_state[b - 1].status
+    status, (led, leads) = then.broker_state[b - 1].status, (s.con_partition_metadata.leader for s in (before, then))
     if status != before.broker_state[b - 1].status and status not in _OFFLINE:
         yield "is running" if status == RUNNING else "starts"
     if then.partition_status[b - 1] != before.partition_status[b - 1]:
@@ -293,7 +289,7 @@ def _news(before: SpecState, then: SpecState, b: int) -> Iterator[str]:
         follows = f"follows {_broker(leader)}" if role and leader else "has no leader"
         if status not in _OFFLINE:
             yield f"leads in leader epoch {epoch}" if role == LEADER else follows
-    elif then.partition_status[b - 1] == LEADER and _deposed(before, then, b):
+    elif then.partition_status[b - 1] == LEADER and led == b != leads:
         yield "still believes it leads"
     if len(now.log) < len(was.log):
         yield _how_dropped(before, then, b) + (f": its log ends at offset {now.leo - 1}" if now.log else "")

@@ -192,7 +192,7 @@ def test_a_late_fetch_from_a_broker_that_is_down_is_refused_whatever_it_says(giv
             if action.name == "receive_fetch_request" and instance in late:
                 assert (after.logs, after.hwms, after.peers) == (state.logs, state.hwms, state.peers)
                 refused += 1
-            running = state.running * kraft_replication.EVERY_BROKER
+            running = state.running * kraft_layout.EVERY_BROKER
             kept = without_late_requests(after).fetch_requests
             late = {i for i in bits(after.fetch_requests & ~kept) if i in late or not running >> i & 1}
             state = after
@@ -294,7 +294,8 @@ def test_alike_entries_of_bookkeeper_go_on_unlike(entries):
 
 def test_of_ever_more_records_classes_reach_the_limit_first(tmp_path):
     """Room for one record is the same for one record and one class. More records are more likely to lose any; classes,
-    of which each may be any number of records, need room for few until more of it changes nothing."""
+    of which each may be any number of records, need room for few until more of it changes nothing: where room runs out,
+    a flush is forgotten, and flushes merge what they make alike, though nothing can be written."""
 
     def p(room: int, continuous: bool) -> float:
         file = tmp_path / "kafka.toml"
@@ -307,11 +308,11 @@ def test_of_ever_more_records_classes_reach_the_limit_first(tmp_path):
     assert all(few < many for few, many in zip(records[1:], classes[1:], strict=False))
     more = [b - a for a, b in itertools.pairwise(classes)]
     assert 0.0 < more[2] < more[1] / 4 < more[0] / 4
-    assert classes[3] == pytest.approx(LIMIT, rel=0.003)
+    assert classes[2:] == pytest.approx([LIMIT, LIMIT], rel=2e-4)
 
 
 LIMIT = 0.0059388
-"""With room for 6 classes, as with room for 5: it takes minutes."""
+"""With room for 4 to 6 classes: 6 take minutes."""
 KAFKA = """
 protocol = "kafka"
 [model]
