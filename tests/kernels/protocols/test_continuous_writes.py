@@ -311,6 +311,13 @@ def test_of_ever_more_records_classes_reach_the_limit_first(tmp_path):
     assert classes[2:] == pytest.approx([LIMIT, LIMIT], rel=2e-4)
 
 
+def test_a_flush_makes_room_though_nothing_can_be_written():
+    """Of a single replica; of its records nothing else makes two alike, and room for three is all that it takes."""
+    files = [tomllib.loads(KAFKA.format(room=room, continuous="true")) for room in (2, 3)]
+    few, many = (quorisk.exact({**file, "model": {**file["model"], "replicas": 1}}).data_loss.p for file in files)
+    assert 0.999 * many < few < many
+
+
 LIMIT = 0.0059388
 """With room for 4 to 6 classes: 6 take minutes."""
 KAFKA = """
