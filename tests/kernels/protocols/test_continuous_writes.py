@@ -311,11 +311,24 @@ def test_of_ever_more_records_classes_reach_the_limit_first(tmp_path):
     assert classes[2:] == pytest.approx([LIMIT, LIMIT], rel=2e-4)
 
 
-def test_a_flush_makes_room_though_nothing_can_be_written():
-    """Of a single replica; of its records nothing else makes two alike, and room for three is all that it takes."""
-    files = [tomllib.loads(KAFKA.format(room=room, continuous="true")) for room in (2, 3)]
-    few, many = (quorisk.exact({**file, "model": {**file["model"], "replicas": 1}}).data_loss.p for file in files)
-    assert 0.999 * many < few < many
+@pytest.mark.exhaustive
+def test_what_makes_records_alike_makes_room_though_nothing_can_be_written():
+    """Of five replicas, with as little room as for three kinds of records, flushes and truncations merge some: 0.166 of
+    the runs lost anything where only writes, fetches and high watermarks did, and 0.305 do by another program, which has
+    room for all."""
+    file = tomllib.loads(KAFKA.format(room=3, continuous="true"))
+    file["model"] |= {"replicas": 5, "max_leader_epoch": 5}
+    file["faults"] = {"max_outages": 1}
+    file["rates"] |= {
+        "leader_write": 10,
+        "fenced_follower_fetch": 2,
+        "replica_flushes": 0.5,
+        "cluster_loses_power": 0.1,
+    }
+    file["rates"] |= {"controller_shrink_isr": 0, "controller_elect_leader": 0.3, "fenced_leader_shrink_isr": 2}
+    file["rates"] |= {"fenced_leader_expand_isr": 2, "fenced_become_follower_and_truncate": 2}
+    file["run"] = {"lifetime": 60, "runs": 20_000, "max_steps": 2_000_000}
+    assert 0.172 < quorisk.estimate(file).data_loss.low < 0.305
 
 
 LIMIT = 0.0059388
