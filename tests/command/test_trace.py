@@ -83,7 +83,7 @@ def test_a_file_name_asks_for_its_format(quorisk, tmp_path):
         (lambda t: t["steps"][0].update(instance=640), "step 1: controller_elect_leader, instance 640: not enabled"),
         (lambda t: t.update(choice=1), "initial state 1: there are 1, counted from 0"),
         (lambda t: t.update(more=1), "trace.more: "),
-        (lambda t: t.update(version=0), "version = 0: the experiment file says 2"),
+        (lambda t: t.update(version=0), "version = 0: the experiment file says 3"),
         (lambda t: t["parameters"].update({"model.replicas": 3}), "model.replicas = 3: the experiment file says 2"),
         (lambda t: t["parameters"].pop("model.replicas"), "model.replicas = null: the experiment file says 2"),
     ],
