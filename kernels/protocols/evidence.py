@@ -42,7 +42,7 @@ COPIED_LEDGERS = EventKind("copied ledgers", "a worker copies a ledger whose tur
 SHARE_TOGETHER = EventKind("share of losses together", "a lost node is lost with others (beta)", "lost nodes", True)
 RACK_LOSSES = EventKind("losses of several nodes of a rack", "several nodes of a rack are lost at once", "rack time")
 LOST_IN_RACK = EventKind(
-    "nodes lost with their rack", "a node is lost when several of a rack are", "nodes of such", True
+    "nodes lost with their rack", "a node is lost when several of its rack are", "nodes of such racks", True
 )
 BATCH_LOSSES = EventKind("losses of several nodes", "several nodes are lost at once", "cluster time")
 LOST_IN_BATCH = EventKind("nodes lost with others", "a node is lost when so many may be", "nodes that may be", True)

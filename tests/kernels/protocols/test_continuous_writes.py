@@ -313,8 +313,8 @@ def test_of_ever_more_records_classes_reach_the_limit_first(tmp_path):
 
 @pytest.mark.exhaustive
 def test_what_makes_records_alike_makes_room_though_nothing_can_be_written():
-    """Of five replicas, with room for three kinds of records, flushes and truncations merge some: 0.171 of runs lost
-    anything where only writes, fetches and high watermarks did, and 0.305 do by another program, with room for all."""
+    """Room for three kinds of records, of five replicas: 0.171 of the runs lost anything where only writes, fetches and
+    high watermarks merged records, and 0.305 do by another program, which has room for all."""
     file = tomllib.loads(KAFKA.format(room=3, continuous="true"))
     file["model"] |= {"replicas": 5, "max_leader_epoch": 5}
     file["faults"] = {"max_outages": 1}
