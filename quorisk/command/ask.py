@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 def estimate_verb(
     file: File,
     overrides: Overrides,
-    memory: Annotated[str, typer.Option(help="memory for the likeliest paths of one run, if losses are rare")] = "1GiB",
+    memory: Annotated[str, typer.Option(help="memory for the likeliest paths of a run, if losses are rare")] = "1GiB",
     scenario: Scenario = None,
     threads: Threads = None,
     strict: Strict = False,

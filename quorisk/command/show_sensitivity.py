@@ -44,16 +44,14 @@ def print_sensitivity(found: Sensitivity | YearlyElasticities, out: Console) -> 
 def _year(found: YearlyElasticities, out: Console) -> None:
     show_year.print_p_any(found.whole, out)
     physical = any("run.time_unit" in each.parameters for each in found.scenarios.values())
-    out.print(
-        "Losses below: P(any loss in a year). For how much is lost, see elasticities_of in --json.", soft_wrap=True
-    )
+    out.print("Losses are P(any loss in a year) here; elasticities_of in --json has others.", soft_wrap=True)
     _table(found.values, found.elasticities, {}, physical, out)
     _words(found.elasticities, out)
     rates = {name: found.whole.by_cause.get(name, 0.0) for name in found.scenarios}
     total = math.fsum(found.whole.by_cause.values())
     for name in found.taken_as_0:
         part = numbers.share(rates[name] / (total or 1.0))
-        said = f"How {name}, with {part} of what is lost, depends on some figures is not known, and counts as 0."
+        said = f"How {name}, with a share of {part}, depends on some figures is not known, and counts as 0."
         out.print(escape(said), soft_wrap=True)
     for name, each in found.scenarios.items():
         out.print(escape(f"{name}: P(loss) {_risk(each)}; {each.method}"), soft_wrap=True)

@@ -76,7 +76,7 @@ def causes(rates: Mapping[str, float], out: Console) -> None:
     """Prints the causes of lost last copies, the most frequent first; `rates` are incidents by cause, in any unit."""
     total, ranked = math.fsum(rates.values()), sorted(rates, key=lambda cause: -rates[cause])
     said = (f"{text.cause(cause)} ({numbers.share(rates[cause] / total)})" for cause in ranked if rates[cause])
-    out.print(f"What took the last copy: {', '.join(said)}; others were not made again yet.", soft_wrap=True)
+    out.print(f"What took the last copy: {', '.join(said)}; those lost before had not been made again.", soft_wrap=True)
 
 
 def variants(found: Mapping[str, Whole], out: Console) -> None:
